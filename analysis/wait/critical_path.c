@@ -53,6 +53,25 @@ static int walk_wait(struct walker *w, const struct ip_path_step *blocked)
 	return put(w, &rest);
 }
 
+/* The time before a thread's first span, up to step->to. */
+static int walk_before(struct walker *w, const struct ip_path_step *step)
+{
+	const struct ip_thread_states *t = step->thread, *parent = NULL;
+	struct ip_path_step rest = *step;
+
+	if (t->begin && t->parent && step->depth < IP_PATH_DEPTH_MAX)
+		parent = ip_states_find(w->states, t->parent, t->begin);
+	if (!parent || parent == t || t->begin <= step->from)
+		return put(w, step);
+	rest.to = t->begin < step->to ? t->begin : step->to;
+	if (walk(w, parent, rest.from, rest.to, step->depth + 1) < 0)
+		return -1;
+	/* it is being made: it will be ready for a CPU in a moment */
+	rest.from = rest.to;
+	rest.to = step->to;
+	return put(w, &rest);
+}
+
 /* What a thread did from one time to another. */
 static int walk(struct walker *w, const struct ip_thread_states *t, uint64_t from, uint64_t to,
 		uint32_t depth)
@@ -65,7 +84,7 @@ static int walk(struct walker *w, const struct ip_thread_states *t, uint64_t fro
 	if (i == t->nspans) { /* before its first span */
 		step.to = t->nspans && t->spans[0].from < known ? t->spans[0].from : to;
 		step.state = IP_THREAD_UNKNOWN;
-		if (put(w, &step) < 0)
+		if (walk_before(w, &step) < 0)
 			return -1;
 		step.from = step.to;
 		i = 0;

@@ -4,7 +4,8 @@
  * backwards: while the thread ran or waited for a CPU, that is its reason. While it was blocked
  * and another thread woke it, the reason is what that thread did in the meantime; if it was
  * blocked in its turn, what the thread did that woke it, and so on. A waking from an interrupt
- * has no thread as its cause: there the path ends at the object that was waited for.
+ * has no thread as its cause: there the path ends at the object that was waited for. Before a
+ * thread was made, the reason is what the thread did that made it.
  *
  * The steps of a path cover the interval without gap or overlap: so their sum is its length.
  *
@@ -26,7 +27,7 @@ struct ip_path_step {
 	const struct ip_thread_states *thread;
 	uint8_t state;	/* enum ip_thread_state */
 	uint32_t wait;	/* BLOCKED: index into the thread's waits */
-	uint32_t depth; /* 0: the thread itself; 1: who woke it; 2: who woke that one... */
+	uint32_t depth; /* 0: the thread itself; 1: who woke or made it; 2: who woke that... */
 	int32_t other;	/* RUNNABLE: who had the CPU at first; 0: not known */
 };
 

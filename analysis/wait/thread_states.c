@@ -24,6 +24,7 @@ enum {
 	SWITCH_NEXT_COMM = 32,
 	SWITCH_NEXT_TID = 48,
 	WOKEN_TID = 16,
+	FORK_PARENT_TID = 16,
 	FORK_CHILD_COMM = 20,
 	FORK_CHILD_TID = 36,
 	EXIT_TID = 16,
@@ -231,8 +232,10 @@ static int note_wakeup(struct ip_states *s, const struct ip_kernel_record *r)
 	if (!t)
 		return -1;
 	if (state_of(t) != IP_THREAD_BLOCKED &&
-	    !(r->id == IP_KERNEL_SCHED_WAKEUP_NEW && !t->nspans))
+	    !(r->id == IP_KERNEL_SCHED_WAKEUP_NEW && !t->nspans)) {
+		t->early.tsc = 0; /* it kept the thread from blocking, and is over */
 		return 0;
+	}
 	if (state_of(t) == IP_THREAD_BLOCKED && !t->waits[last_span(t)->wait].waking.tsc)
 		t->waits[last_span(t)->wait].waking = t->early;
 	t->early.tsc = 0;
@@ -245,6 +248,7 @@ static int note_fork(struct ip_states *s, const struct ip_kernel_record *r)
 
 	if (!t)
 		return -1;
+	t->parent = ip_kernel_s32(r, FORK_PARENT_TID);
 	memcpy(t->name, r->fields + FORK_CHILD_COMM, sizeof(t->name));
 	t->name[sizeof(t->name) - 1] = '\0';
 	return 0;

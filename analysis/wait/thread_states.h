@@ -79,6 +79,7 @@ struct ip_thread_states {
 	int32_t tid;
 	char name[16];
 	uint64_t begin, end; /* of its life, as far as is known */
+	int32_t parent;	     /* the thread that made it; 0: not known */
 	struct ip_thread_span *spans;
 	size_t nspans;
 	struct ip_thread_wait *waits;

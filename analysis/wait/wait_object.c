@@ -16,6 +16,11 @@
 #ifndef SYS_futex_waitv
 #define SYS_futex_waitv 449
 #endif
+#ifndef SYS_futex_wait
+#define SYS_futex_wait 455
+#endif
+
+#define LOCK_CONTENDED 2u /* the value of a lock with waiters: glibc, Rust, Go */
 
 const char *ip_wait_kind_name(enum ip_wait_kind kind)
 {
@@ -33,10 +38,31 @@ const char *ip_wait_kind_name(enum ip_wait_kind kind)
 bool ip_wait_is_lock(const struct ip_thread_call *call)
 {
 	const unsigned operation = call->arguments[1] & FUTEX_CMD_MASK;
+	const uint32_t value = call->arguments[2];
 
-	return call->number == SYS_futex &&
-	       (operation == FUTEX_WAIT || operation == FUTEX_LOCK_PI ||
-		operation == FUTEX_LOCK_PI2);
+	if (call->number != SYS_futex)
+		return false;
+	if (operation == FUTEX_LOCK_PI || operation == FUTEX_LOCK_PI2)
+		return true;
+	/* barriers, thread ends, conditions and semaphores wait at other values */
+	return (operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET) &&
+	       (value == LOCK_CONTENDED || value & FUTEX_WAITERS);
+}
+
+/* The word at which a waker has found a thread that waits for a word of its own process: another
+ * one, where the thread was moved there (FUTEX_REQUEUE). 0: that is not known. */
+static uint64_t woken_at(const struct ip_thread_wait *wait)
+{
+	const struct ip_thread_call *waker = &wait->waking.call;
+	const unsigned operation = waker->arguments[1] & FUTEX_CMD_MASK;
+
+	if (!wait->waking.tsc || waker->number != SYS_futex ||
+	    !(waker->arguments[1] & wait->call.arguments[1] & FUTEX_PRIVATE_FLAG))
+		return 0;
+	return operation == FUTEX_WAKE || operation == FUTEX_WAKE_BITSET ||
+			       operation == FUTEX_UNLOCK_PI
+		       ? waker->arguments[0]
+		       : 0;
 }
 
 bool ip_wait_is_poll(const struct ip_thread_call *call)
@@ -222,6 +248,10 @@ void ip_wait_object_of(const struct ip_thread_wait *wait, const struct ip_descri
 		switch (call->number) {
 		case SYS_futex:
 			o.kind = IP_WAIT_FUTEX;
+			o.address = woken_at(wait) ? woken_at(wait) : call->arguments[0];
+			break;
+		case SYS_futex_wait:
+			o.kind = IP_WAIT_FUTEX;
 			o.address = call->arguments[0];
 			break;
 		case SYS_futex_waitv:
@@ -260,4 +290,13 @@ void ip_wait_object_of(const struct ip_thread_wait *wait, const struct ip_descri
 			break;
 		}
 	*ret = o;
+}
+
+bool ip_wait_object_same(const struct ip_wait_object *a, const struct ip_wait_object *b)
+{
+	if (a->kind != b->kind || a->address != b->address || a->pid != b->pid)
+		return false;
+	if (a->text || b->text)
+		return a->text && b->text && !strcmp(a->text, b->text);
+	return a->fd == b->fd && a->call == b->call;
 }

@@ -50,10 +50,14 @@ struct ip_wait_object {
 void ip_wait_object_of(const struct ip_thread_wait *wait, const struct ip_descriptors *descriptors,
 		       uint32_t pid, struct ip_wait_object *ret);
 
+/* Whether two are one object. A descriptor that is known is the same object in whatever process and
+ * by whatever number. */
+bool ip_wait_object_same(const struct ip_wait_object *a, const struct ip_wait_object *b);
+
 /* The descriptor that a system call works on; -1: none. */
 int32_t ip_wait_call_fd(const struct ip_thread_call *call);
-/* Whether a system call waits for a lock: then who ends the wait had it. Waits for conditions and
- * semaphores have another operation of futex(2). */
+/* Whether a system call waits for a lock, as far as the operation of futex(2) and the value tell
+ * that it waits at: then who ends the wait had it. */
 bool ip_wait_is_lock(const struct ip_thread_call *call);
 /* Whether a system call waits for several descriptors. */
 bool ip_wait_is_poll(const struct ip_thread_call *call);

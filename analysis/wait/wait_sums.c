@@ -96,16 +96,6 @@ void ip_wait_sums_clear(struct ip_wait_sums *sums)
 	*sums = (struct ip_wait_sums){0};
 }
 
-/* A descriptor that is known is the same object in whatever process and by whatever number. */
-static bool same(const struct ip_wait_object *a, const struct ip_wait_object *b)
-{
-	if (a->kind != b->kind || a->address != b->address || a->pid != b->pid)
-		return false;
-	if (a->text || b->text)
-		return a->text && b->text && !strcmp(a->text, b->text);
-	return a->fd == b->fd && a->call == b->call;
-}
-
 static size_t hash(const struct ip_wait_object *o)
 {
 	uint64_t value = o->kind ^ o->address << 4 ^ (uint64_t)(uint32_t)o->pid << 32;
@@ -145,7 +135,7 @@ uint32_t ip_wait_objects_add(struct ip_wait_objects *objects, const struct ip_wa
 		return UINT32_MAX;
 	at = hash(object) & (objects->size - 1);
 	while (objects->index[at]) {
-		if (same(&objects->items[objects->index[at] - 1], object))
+		if (ip_wait_object_same(&objects->items[objects->index[at] - 1], object))
 			return objects->index[at] - 1;
 		at = (at + 1) & (objects->size - 1);
 	}

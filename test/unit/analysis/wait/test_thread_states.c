@@ -5,9 +5,11 @@
  */
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -21,6 +23,8 @@
 #include "common/trace/trace_format.h"
 #include "test/unit/test.h"
 
+#define CPUS 400u /* more than streams stay open */
+
 /* The streams of a test: packets of CPU 0 and 1, and of the target on CPU 0. */
 struct writer {
 	struct ip_dir_place place;
@@ -28,7 +32,7 @@ struct writer {
 	int dir;
 	uint8_t packet[65536];
 	uint32_t used;
-	uint64_t begin, end, packets[2], lost;
+	uint64_t begin, end, packets[CPUS], lost;
 };
 
 static int setup(void **state)
@@ -130,6 +134,14 @@ static void call(struct writer *w, uint64_t tsc, int32_t tid, unsigned number, u
 	    ip_kernel_fields_size(IP_KERNEL_SYSCALL_ENTRY + number));
 }
 
+static void futex(struct writer *w, uint64_t tsc, int32_t tid, uint64_t word, unsigned operation,
+		  uint32_t value)
+{
+	const uint64_t arguments[6] = {word, operation | FUTEX_PRIVATE_FLAG, value};
+
+	put(w, IP_KERNEL_SYSCALL_ENTRY + SYS_futex, tsc, tid, 0, arguments, sizeof(arguments));
+}
+
 static void ret(struct writer *w, uint64_t tsc, int32_t tid, unsigned number, int64_t result)
 {
 	put(w, IP_KERNEL_SYSCALL_EXIT + number, tsc, tid, 0, &result, sizeof(result));
@@ -221,6 +233,64 @@ static void test_a_waking_that_is_early(void **state)
 	assert_int_equal(wait_at(states, 7, 122)->waking.waker, 9);
 	assert_int_equal(span(states, 7, 126)->state, IP_THREAD_RUNNABLE);
 	ip_states_destroy(states);
+}
+
+/* One that kept a thread from blocking has nothing to do with its next wait. */
+static void test_an_early_waking_is_over(void **state)
+{
+	struct writer *w = *state;
+	struct ip_states *states;
+
+	switch_to(w, 90, 0, 0, 7);
+	wake(w, IP_KERNEL_SCHED_WAKING, 119, 9, 7, 0);
+	wake(w, IP_KERNEL_SCHED_WAKEUP, 121, 9, 7, 0);
+	switch_to(w, 130, 7, 1, 0);
+	wake(w, IP_KERNEL_SCHED_WAKEUP, 150, 9, 7, 0);
+	flush(w, "all", 0);
+	states = states_of(w);
+	assert_int_equal(wait_at(states, 7, 135)->waking.tsc, 0);
+	ip_states_destroy(states);
+}
+
+/* Who waits for a word and is moved to another one waits for that, in the end. */
+static void test_requeued_waits(void **state)
+{
+	struct writer *w = *state;
+	struct ip_states *states;
+	struct ip_wait_object object;
+
+	switch_to(w, 90, 0, 0, 7);
+	futex(w, 95, 7, 0x100, FUTEX_WAIT, 0);
+	switch_to(w, 100, 7, 1, 9);
+	futex(w, 110, 9, 0x100, FUTEX_CMP_REQUEUE, 0);
+	ret(w, 111, 9, SYS_futex, 1);
+	futex(w, 112, 9, 0x200, FUTEX_WAKE, 1);
+	wake(w, IP_KERNEL_SCHED_WAKING, 113, 9, 7, 0);
+	wake(w, IP_KERNEL_SCHED_WAKEUP, 114, 9, 7, 0);
+	flush(w, "all", 0);
+	states = states_of(w);
+	ip_wait_object_of(wait_at(states, 7, 105), NULL, 1, &object);
+	assert_int_equal(object.kind, IP_WAIT_FUTEX);
+	assert_int_equal(object.address, 0x200);
+	ip_states_destroy(states);
+}
+
+/* Conditions and semaphores have the same operation as locks, but another value. */
+static void test_what_is_a_lock(void **state)
+{
+	struct ip_thread_call c = {.number = SYS_futex, .arguments = {1, FUTEX_WAIT, 2}};
+
+	(void)state;
+	assert_true(ip_wait_is_lock(&c));
+	c.arguments[2] = 0;
+	assert_false(ip_wait_is_lock(&c));
+	c.arguments[1] = FUTEX_LOCK_PI | FUTEX_PRIVATE_FLAG;
+	assert_true(ip_wait_is_lock(&c));
+	c.arguments[1] = FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME;
+	c.arguments[2] = FUTEX_WAITERS | 77;
+	assert_true(ip_wait_is_lock(&c));
+	c.number = SYS_read;
+	assert_false(ip_wait_is_lock(&c));
 }
 
 static void test_interrupts_are_no_threads(void **state)
@@ -488,6 +558,78 @@ static void test_the_critical_path(void **state)
 	ip_states_destroy(states);
 }
 
+/* 7 waits for 8, which did not live yet when 7 began to wait: that time is 9's, which made 8. */
+static void test_the_critical_path_before_a_thread(void **state)
+{
+	struct {
+		char parent_comm[16];
+		int32_t parent_tid;
+		char child_comm[16];
+		int32_t child_tid;
+	} __attribute__((packed)) fork = {"parent", 9, "child", 8};
+	static const struct {
+		uint64_t from;
+		int32_t tid;
+		uint8_t state;
+	} expected[] = {{100, 7, IP_THREAD_RUNNING}, {110, 9, IP_THREAD_RUNNING},
+			{120, 8, IP_THREAD_UNKNOWN}, {121, 8, IP_THREAD_RUNNABLE},
+			{130, 8, IP_THREAD_RUNNING}, {180, 7, IP_THREAD_RUNNABLE}};
+	struct writer *w = *state;
+	struct ip_states *states;
+	struct ip_path_step *steps;
+	size_t n;
+
+	switch_to(w, 100, 0, 0, 7);
+	switch_to(w, 110, 7, 1, 0);
+	wake(w, IP_KERNEL_SCHED_WAKING, 180, 8, 7, 0);
+	wake(w, IP_KERNEL_SCHED_WAKEUP, 180, 8, 7, 0);
+	switch_to(w, 190, 0, 0, 7);
+	flush(w, "all", 0);
+	switch_to(w, 90, 0, 0, 9);
+	put(w, IP_KERNEL_SCHED_FORK, 120, 9, 0, &fork, sizeof(fork));
+	wake(w, IP_KERNEL_SCHED_WAKEUP_NEW, 121, 9, 8, 0);
+	switch_to(w, 130, 9, 1, 8);
+	switch_to(w, 200, 8, 1, 0);
+	flush(w, "all", 1);
+	states = states_of(w);
+	assert_int_equal(
+		ip_critical_path_find(states, ip_states_find(states, 7, 100), 100, 190, &steps, &n),
+		0);
+	assert_int_equal(n, sizeof(expected) / sizeof(*expected));
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(steps[i].from, expected[i].from);
+		assert_int_equal(steps[i].thread->tid, expected[i].tid);
+		assert_int_equal(steps[i].state, expected[i].state);
+	}
+	free(steps);
+	ip_states_destroy(states);
+}
+
+/* A machine may have more CPUs than this process may have open files. */
+static void test_many_cpus(void **state)
+{
+	struct writer *w = *state;
+	struct rlimit limit, few;
+	struct ip_states *states;
+
+	for (uint32_t cpu = 0; cpu < CPUS; cpu++)
+		for (uint64_t tsc = 100; tsc < 400; tsc += 100) { /* three packets */
+			switch_to(w, tsc + 1, 0, 0, 1000 + cpu);
+			switch_to(w, tsc + 50, 1000 + cpu, 1, 0);
+			flush(w, "all", cpu);
+		}
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	few = limit;
+	few.rlim_cur = 256;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	states = states_of(w);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(states->events, 6 * CPUS);
+	for (uint32_t cpu = 0; cpu < CPUS; cpu++)
+		assert_int_equal(span(states, 1000 + cpu, 310)->state, IP_THREAD_RUNNING);
+	ip_states_destroy(states);
+}
+
 static void test_damage(void **state)
 {
 	struct writer *w = *state;
@@ -520,6 +662,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_a_wait),
 		TEST(test_a_waking_that_is_early),
+		TEST(test_an_early_waking_is_over),
+		TEST(test_requeued_waits),
+		TEST(test_what_is_a_lock),
 		TEST(test_interrupts_are_no_threads),
 		TEST(test_restarted_calls),
 		TEST(test_calls_restarted_after_a_stop),
@@ -531,6 +676,8 @@ int main(void)
 		TEST(test_losses),
 		TEST(test_tids_are_used_again),
 		TEST(test_the_critical_path),
+		TEST(test_the_critical_path_before_a_thread),
+		TEST(test_many_cpus),
 		TEST(test_damage),
 	};
 

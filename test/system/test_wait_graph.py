@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+iprobe wait on random graphs of threads that wait for each other (test/programs/wait_graph.c): each
+wait, the sums of each call and the critical path of each graph, against what the program tells of
+itself and against an independent reading of the kernel's events.
+
+  IPROBE_TEST_GRAPHS  how many graphs (default 120; IPROBE_TEST_FULL=1: 1000)
+"""
+
+import collections
+import json
+import os
+
+import pytest
+
+from iptest import actor as actors
+from iptest.kernel_text import Threads
+from iptest.wait_truth import ALONE, LOCKS, Truth
+
+GRAPHS = os.environ.get("IPROBE_TEST_GRAPHS") or (
+    "1000" if os.environ.get("IPROBE_TEST_FULL") == "1" else "120"
+)
+BORDER = 5e3  # ns: between the program's clock and the kernel's event
+LOOSE = 10e3  # ns: of the length of a wait
+
+
+class Recorded:
+    """A recording of the program, with all that is known of it."""
+
+    def __init__(self, actor, program):
+        folder = actor.dir()
+        trace = folder / "trace"
+        record = ["run", "-q", "--kernel", "-o", trace, "--"]
+        done = actor.iprobe(*record, program, "1", GRAPHS, folder / "log")
+        assert done.returncode == 0, repr(done)
+        info = json.loads(actor.iprobe("info", "--json", trace).stdout)
+        self.start, self.hz = info["tsc_start"], info["tsc_hz"]
+        said = actor.iprobe(
+            *("wait", "--json", "--slowest", "1000000"),
+            *("--of", "graph_run,worker_run,wait_*", trace),
+        )
+        assert said.returncode == 0, repr(said)
+        document = json.loads(said.stdout)
+        assert document["kernel_lost"] == 0, document["kernel_lost"]
+        self.calls = collections.defaultdict(list)
+        for call in document["calls"]:
+            self.calls[call["function"]].append(call)
+        self.truth, self.threads, self.actor = Truth(folder / "log"), Threads(trace), actor
+        self.trace = trace
+
+    def ns(self, tsc):
+        return (tsc - self.start) * 1e9 / self.hz
+
+    def tsc(self, ns):
+        return self.start + ns * self.hz / 1e9
+
+    def waits(self):
+        """Pairs of what the program tells of a wait and the call of it."""
+        by_tid = collections.defaultdict(list)
+        for name, calls in self.calls.items():
+            for call in calls if name.startswith("wait_") else []:
+                by_tid[call["tid"]].append(call)
+        for calls in by_tid.values():
+            calls.sort(key=lambda call: call["from_ns"])
+        for tid, waits in self.truth.by_tid.items():
+            assert len(waits) == len(by_tid[tid]), (tid, len(waits), len(by_tid[tid]))
+            yield from zip(waits, by_tid[tid])
+
+
+@pytest.fixture(scope="module")
+def recorded(top, builddir, programs):
+    if os.getuid() != 0:
+        pytest.skip("not root")
+    actor = actors.Actor("root", 0, top, builddir)
+    said = actor.iprobe("doctor").stdout
+    said = next(line for line in said.splitlines() if "kernel events" in line)
+    if "can be recorded" not in said:
+        pytest.skip(" ".join(said.split()))
+    yield Recorded(actor, programs.simple("wait_graph", placement="fentry"))
+    actor.cleanup()
+
+
+def blocked(call):
+    return sum(item["ns"] for item in call["blocked"])
+
+
+def test_each_wait(recorded):
+    """Its length lies between the clock inside and the one outside; what it was for, and who ended
+    it.
+    """
+    wrong, seen = [], collections.Counter()
+    for wait, call in recorded.waits():
+        outer, begin, end, after = map(recorded.ns, wait[4:8])
+        said = (wait, {key: call[key] for key in call if key != "critical_path"})
+        until = call["from_ns"] + call["elapsed_ns"]
+        if call["function"] != f"wait_{wait.kind}":
+            wrong.append(("function", said))
+        if not (outer - 2 <= call["from_ns"] <= begin + 2 and end - 2 <= until <= after + 2):
+            wrong.append(("times", said))
+        if blocked(call) < LOOSE:
+            continue
+        seen[wait.kind] += 1
+        longest = call["blocked"][0]
+        kind, name = recorded.truth.shown(wait)
+        if wait.kind == "condition" and ".guard" in longest["object"]:
+            name = ".guard"  # it was signalled, but not yet let go
+        if longest["kind"] != kind or name not in longest["object"]:
+            wrong.append(("object", kind, name, said))
+        ender = recorded.truth.enders[wait]
+        if wait.kind in ALONE and "holder" in longest:
+            wrong.append(("holder", said))
+        if not ender or wait.kind == "condition" or wait in recorded.truth.ambiguous:
+            continue
+        if longest.get("holder", {}).get("tid") != ender.tid:
+            wrong.append(("holder", ender, said))
+        # what it was not blocked, it ran or waited for a CPU
+        least = recorded.ns(ender.before) - begin - call["cpu_ns"] - call["runqueue_ns"]
+        if wait.kind != "child" and blocked(call) < least - 2:
+            wrong.append(("length", ender, said))
+    assert not wrong, (len(wrong), wrong[:3])
+    assert len(seen) == 16, seen  # all kinds
+
+
+def test_the_parts_of_each_call(recorded):
+    """They sum to its length, and are those that an independent reading of the events gives."""
+    calls = [call for calls in recorded.calls.values() for call in calls]
+    for call in calls:
+        near = max(1000, 0.001 * call["elapsed_ns"])
+        whole = call["cpu_ns"] + call["runqueue_ns"] + call["unknown_ns"] + blocked(call)
+        assert abs(whole - call["elapsed_ns"]) <= near, call
+        begin = recorded.tsc(call["from_ns"])
+        end = recorded.tsc(call["from_ns"] + call["elapsed_ns"])
+        parts = recorded.threads.parts(call["tid"], begin, end)
+        parts["B"] += parts.pop("W", 0)
+        ns = {state: ticks * 1e9 / recorded.hz for state, ticks in parts.items()}
+        for state, told in (
+            ("R", call["cpu_ns"]),
+            ("Q", call["runqueue_ns"]),
+            ("B", blocked(call)),
+            ("?", call["unknown_ns"]),
+        ):
+            assert abs(ns.get(state, 0) - told) <= near, (state, ns, call)
+        assert call["unknown_ns"] == 0, call
+    assert len(calls) > 10 * int(GRAPHS)
+
+
+def differences(recorded, graph, call):
+    """Where the path of a graph is another one than the program's: (ns, ours, theirs)."""
+    truth, threads = recorded.truth, recorded.threads
+    steps = [
+        (recorded.tsc(s["from_ns"]), recorded.tsc(s["to_ns"]), s["tid"])
+        for s in call["critical_path"]
+    ]
+    assert all(a[1] == b[0] for a, b in zip(steps, steps[1:])), "a gap, or an overlap"
+    borders = {time for step in steps for time in step[:2]}
+    borders.update(t for t in truth.borders(graph.seed) if steps[0][0] < t < steps[-1][1])
+    borders = sorted(borders)
+    unsure, near = truth.unsure(graph.seed), BORDER * recorded.hz / 1e9
+    found, at = [], 0
+    for begin, end in zip(borders, borders[1:]):
+        middle = (begin + end) / 2
+        while steps[at][1] <= middle:
+            at += 1
+        if any(before - near <= middle <= after + near for before, after in unsure):
+            continue
+        there = truth.who(graph, middle, lambda tid, tsc: threads.at(tid, tsc) == "B")
+        if there != steps[at][2]:
+            found.append(((end - begin) * 1e9 / recorded.hz, steps[at][2], there, middle))
+    return found
+
+
+def test_the_critical_path(recorded):
+    """Of each graph: it is the one that brute force finds in the program's own words."""
+    calls = sorted(recorded.calls["graph_run"], key=lambda call: call["from_ns"])
+    graphs = sorted(recorded.truth.graphs, key=lambda graph: graph.begin)
+    assert len(calls) == len(graphs) == int(GRAPHS)
+    wrong = {}
+    for graph, call in zip(graphs, calls):
+        path = call["critical_path"]
+        length = path[-1]["to_ns"] - path[0]["from_ns"]
+        assert abs(length - call["elapsed_ns"]) <= 2, call
+        found = [d for d in differences(recorded, graph, call) if d[0] > BORDER]
+        if found:
+            wrong[graph.seed] = found
+    assert not wrong, (len(wrong), list(wrong.items())[:5])
+
+
+def test_locks_were_held(recorded):
+    """Who is told to have held a lock had it when the wait for it ended."""
+    n = 0
+    for wait, call in recorded.waits():
+        if wait.kind not in LOCKS or blocked(call) < LOOSE:
+            continue
+        holds = recorded.truth.holds[wait.seed, wait.slot]
+        tids = {h.tid for h in holds if wait.begin <= h.after and h.before <= wait.end}
+        assert call["blocked"][0]["holder"]["tid"] in tids - {wait.tid}, (wait, call, holds)
+        n += 1
+    assert n > int(GRAPHS) / 4
