@@ -13,6 +13,7 @@
 #include "analysis/wait/critical_path.h"
 #include "analysis/wait/function_index.h"
 #include "cli/trace_args.h"
+#include "cli/wait/wait_chain_print.h"
 #include "cli/wait/wait_load.h"
 #include "common/array.h"
 #include "common/error.h"
@@ -45,19 +46,13 @@ struct call {
 	size_t nparts;
 	struct ip_path_step *steps;
 	size_t nsteps;
+	struct ip_wait_chain chain;
 };
 
 struct context {
 	struct cli_wait_trace trace;
 	struct ip_function_index *functions;
 };
-
-static bool same_object(const struct ip_wait_object *a, const struct ip_wait_object *b)
-{
-	return a->kind == b->kind && a->fd == b->fd && a->address == b->address &&
-	       a->call == b->call && a->pid == b->pid &&
-	       (a->text == b->text || (a->text && b->text && !strcmp(a->text, b->text)));
-}
 
 static struct part *find_part(struct call *c, const struct part *like)
 {
@@ -66,22 +61,14 @@ static struct part *find_part(struct call *c, const struct part *like)
 
 		if (p->thread == like->thread && p->state == like->state && p->own == like->own &&
 		    (p->own || p->because == like->because) &&
-		    (p->state != IP_THREAD_BLOCKED || same_object(&p->object, &like->object)))
+		    (p->state != IP_THREAD_BLOCKED ||
+		     ip_wait_object_same(&p->object, &like->object)))
 			return p;
 	}
 	if (ip_array_grow(&c->parts, c->nparts, sizeof(*like)) < 0)
 		return NULL;
 	c->parts[c->nparts] = *like;
 	return &c->parts[c->nparts++];
-}
-
-/* The process of a thread: descriptors are noted by it. */
-static uint32_t pid_of(const struct context *x, int32_t tid)
-{
-	for (size_t i = 0; i < x->trace.trace->nruns; i++)
-		if ((int32_t)x->trace.trace->runs[i].tid == tid)
-			return x->trace.trace->runs[i].pid;
-	return tid;
 }
 
 static int add_time(struct context *x, struct call *c, const struct ip_path_step *step,
@@ -97,7 +84,8 @@ static int add_time(struct context *x, struct call *c, const struct ip_path_step
 
 	if (step->state == IP_THREAD_BLOCKED)
 		ip_wait_object_of(&step->thread->waits[wait], &x->trace.descriptors,
-				  pid_of(x, step->thread->tid), &like.object);
+				  cli_wait_process((void *)&x->trace, step->thread->tid),
+				  &like.object);
 	p = find_part(c, &like);
 	if (!p)
 		return -1;
@@ -186,6 +174,9 @@ static int explain(struct context *x, const struct ip_slow_call *slow, struct ca
 	if (ret->thread && ip_critical_path_find(x->trace.states, ret->thread, from, to,
 						 &ret->steps, &ret->nsteps) < 0)
 		return -1;
+	if (ret->thread)
+		ip_wait_chain_find(x->trace.states, &x->trace.descriptors, cli_wait_process,
+				   &x->trace, ret->thread, from, to, &ret->chain);
 	return add_own(x, ret, from, to) < 0 ? -1 : add_functions(x, ret);
 }
 
@@ -246,6 +237,8 @@ static void print_part(const struct context *x, const struct part *p)
 	print_what(x, p);
 	if (p->count > 1)
 		ip_print(stdout, " (%" PRIu64 " times)", p->count);
+	if (!p->own && function_name(x, p->function))
+		ip_print(stdout, " in %s", function_name(x, p->function));
 	if (had) {
 		ip_print(stdout, ", which ");
 		print_thread(had);
@@ -254,10 +247,9 @@ static void print_part(const struct context *x, const struct part *p)
 	if (p->own && p->holder) {
 		ip_print(stdout, p->is_lock ? ", held by " : ", ended by ");
 		print_thread(p->holder);
+		if (function_name(x, p->holder_function))
+			ip_print(stdout, " in %s", function_name(x, p->holder_function));
 	}
-	if (function_name(x, p->own ? p->holder_function : p->function))
-		ip_print(stdout, " in %s",
-			 function_name(x, p->own ? p->holder_function : p->function));
 	ip_print(stdout, "\n");
 }
 
@@ -296,6 +288,15 @@ static int print_call(const struct context *x, const struct call *c)
 
 	if (!sorted)
 		return -1;
+	if (c->chain.n) {
+		ip_print(stdout, "%s %s:", ip_names_shown(x->trace.names, c->call->function),
+			 ip_format_ns(cli_wait_ns(&x->trace, c->call->ticks), time));
+		if (cli_wait_chain_print(&x->trace, x->functions, &c->chain) < 0) {
+			free(sorted);
+			return -1;
+		}
+		ip_print(stdout, "\n");
+	}
 	ip_print(stdout, "%s: %s in thread %u", ip_names_shown(x->trace.names, c->call->function),
 		 ip_format_ns(cli_wait_ns(&x->trace, c->call->ticks), time), c->call->tid);
 	if (c->thread && *c->thread->name)
@@ -330,17 +331,6 @@ static void json_thread(struct ip_json *j, const char *key, const struct context
 	ip_json_end_object(j);
 }
 
-static const char *state_name(uint8_t state)
-{
-	static const char *const names[] = {[IP_THREAD_UNKNOWN] = "unknown",
-					    [IP_THREAD_RUNNING] = "cpu",
-					    [IP_THREAD_RUNNABLE] = "runqueue",
-					    [IP_THREAD_BLOCKED] = "blocked",
-					    [IP_THREAD_GONE] = "unknown"};
-
-	return names[state];
-}
-
 static void json_object(struct ip_json *j, const struct context *x, const struct ip_wait_object *o)
 {
 	ip_json_string(j, "kind", ip_wait_kind_name(o->kind));
@@ -363,7 +353,7 @@ static void json_because(struct ip_json *j, const struct context *x, const struc
 			       p->function == IP_NO_FUNCTION_AT
 				       ? NULL
 				       : ip_names_get(x->trace.names, p->function));
-		ip_json_string(j, "state", state_name(p->state));
+		ip_json_string(j, "state", cli_wait_state_name(p->state));
 		if (p->state == IP_THREAD_BLOCKED)
 			json_object(j, x, &p->object);
 		ip_json_uint(j, "ns", cli_wait_ns(&x->trace, p->ticks) + 0.5);
@@ -384,10 +374,10 @@ static void json_path(struct ip_json *j, const struct context *x, const struct c
 		ip_json_uint(j, "to_ns", since_start(x, s->to) + 0.5);
 		ip_json_int(j, "tid", s->thread->tid);
 		ip_json_string(j, "thread", s->thread->name);
-		ip_json_string(j, "state", state_name(s->state));
+		ip_json_string(j, "state", cli_wait_state_name(s->state));
 		if (s->state == IP_THREAD_BLOCKED) {
 			ip_wait_object_of(&s->thread->waits[s->wait], &x->trace.descriptors,
-					  pid_of(x, s->thread->tid), &o);
+					  cli_wait_process((void *)&x->trace, s->thread->tid), &o);
 			json_object(j, x, &o);
 		}
 		ip_json_end_object(j);
@@ -431,8 +421,10 @@ static int json_call(struct ip_json *j, const struct context *x, const struct ca
 	}
 	ip_json_end_array(j);
 	json_path(j, x, c);
-	ip_json_end_object(j);
 	free(sorted);
+	if (cli_wait_chain_json(&x->trace, x->functions, &c->chain, j) < 0)
+		return -1;
+	ip_json_end_object(j);
 	return 0;
 }
 

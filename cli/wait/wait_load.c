@@ -14,14 +14,43 @@
 #include "common/print.h"
 #include "common/units.h"
 
-uint32_t cli_wait_pid_of(void *context, int32_t tid)
+static int by_tid(const void *left, const void *right)
 {
-	const struct ip_trace_reader *trace = context;
+	const struct cli_wait_process *a = left, *b = right;
 
-	for (size_t i = 0; i < trace->nruns; i++)
-		if ((int32_t)trace->runs[i].tid == tid)
-			return trace->runs[i].pid;
+	return a->tid < b->tid ? -1 : a->tid > b->tid;
+}
+
+static int find_processes(struct cli_wait_trace *t)
+{
+	t->processes = calloc(t->trace->nruns + 1, sizeof(*t->processes));
+	if (!t->processes)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < t->trace->nruns; i++)
+		t->processes[t->nprocesses++] =
+			(struct cli_wait_process){t->trace->runs[i].tid, t->trace->runs[i].pid};
+	qsort(t->processes, t->nprocesses, sizeof(*t->processes), by_tid);
 	return 0;
+}
+
+uint32_t cli_wait_process(void *context, int32_t tid)
+{
+	const struct cli_wait_trace *t = context;
+	const struct cli_wait_process key = {.tid = tid}, *found;
+
+	found = bsearch(&key, t->processes, t->nprocesses, sizeof(key), by_tid);
+	return found ? found->pid : 0;
+}
+
+const char *cli_wait_state_name(uint8_t state)
+{
+	static const char *const names[] = {[IP_THREAD_UNKNOWN] = "unknown",
+					    [IP_THREAD_RUNNING] = "cpu",
+					    [IP_THREAD_RUNNABLE] = "runqueue",
+					    [IP_THREAD_BLOCKED] = "blocked",
+					    [IP_THREAD_GONE] = "unknown"};
+
+	return names[state];
 }
 
 int cli_wait_load(const char *dir, const struct cli_wait_options *o, struct cli_wait_trace *ret)
@@ -54,14 +83,17 @@ int cli_wait_load(const char *dir, const struct cli_wait_options *o, struct cli_
 		ip_names_use_full(ret->names);
 	if (ip_descriptors_read(dir, &ret->descriptors) < 0)
 		return -1;
+	if (find_processes(ret) < 0)
+		return -1;
 	ip_descriptors_end(&ret->descriptors, ret->states->closings, ret->states->nclosings,
-			   cli_wait_pid_of, ret->trace);
+			   cli_wait_process, ret);
 	ret->object_names = ip_object_names_create(ret->trace->session);
 	return ret->object_names ? 0 : -1;
 }
 
 void cli_wait_clear(struct cli_wait_trace *t)
 {
+	free(t->processes);
 	free(t->selected);
 	ip_object_names_destroy(t->object_names);
 	ip_descriptors_clear(&t->descriptors);

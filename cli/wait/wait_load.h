@@ -21,14 +21,22 @@ struct cli_wait_trace {
 	struct ip_names *names;
 	struct ip_object_names *object_names;
 	bool *selected; /* by function */
+	/* processes of threads, by tid */
+	struct cli_wait_process {
+		uint32_t tid, pid;
+	} * processes;
+	size_t nprocesses;
 };
 
 /* Reads a trace. The caller clears *ret in any case. Returns 0, or -1 with an error. */
 int cli_wait_load(const char *dir, const struct cli_wait_options *o, struct cli_wait_trace *ret);
 void cli_wait_clear(struct cli_wait_trace *t);
 
-/* The process of a thread; 0: no call of it was recorded. trace: struct ip_trace_reader. */
-uint32_t cli_wait_pid_of(void *trace, int32_t tid);
+/* The process of a thread; 0: no call of it was recorded. trace: struct cli_wait_trace. */
+uint32_t cli_wait_process(void *trace, int32_t tid);
+
+/* The name of a state of a thread, as the JSON has it. */
+const char *cli_wait_state_name(uint8_t state);
 
 double cli_wait_ns(const struct cli_wait_trace *t, uint64_t ticks);
 /* Prints how much was recorded, and what of it was lost. */
