@@ -13,6 +13,7 @@
 #include "cli/trace_args.h"
 #include "cli/wait/wait_calls.h"
 #include "cli/wait/wait_report.h"
+#include "cli/wait/wait_tree_print.h"
 #include "common/error.h"
 
 static const char help[] =
@@ -28,6 +29,12 @@ static const char help[] =
 	"for, and what\n"
 	"                       the threads did meanwhile that ended its waits\n"
 	"      --slowest N      so many calls (default 3)\n"
+	"      --tree           by call path: what each path waited for, the longest first\n"
+	"      --depth N        so many levels of it\n"
+	"      --min-percent P  leave out of it what waited for less than P percent of all "
+	"(default "
+	"0.5; with --json\n"
+	"                       0)\n"
 	"      --objects N      at most N objects for each function (default 3; with --json all)\n"
 	"      --tid TID        this thread only\n"
 	"      --full-names     whole C++ names, not their short forms\n"
@@ -43,7 +50,7 @@ struct wait_command {
 	struct cli_recording_request request;
 };
 
-enum { OPT_DURATION = 256, OPT_JSON, OPT_OBJECTS, OPT_OF, OPT_SLOWEST };
+enum { OPT_DURATION = 256, OPT_JSON, OPT_OBJECTS, OPT_OF, OPT_SLOWEST, OPT_TREE, OPT_MIN_PERCENT };
 
 static int take(const char *command, int option, void *context)
 {
@@ -73,6 +80,16 @@ static int take(const char *command, int option, void *context)
 		o->of = true;
 		return cli_functions(command, optarg, &o->filter.functions) ? 2 : -1;
 	}
+	if (option == OPT_TREE) {
+		o->tree = true;
+		return -1;
+	}
+	if (option == OPT_MIN_PERCENT) {
+		o->min_percent = strtod(optarg, &end);
+		return *optarg >= '0' && *optarg <= '9' && !*end && o->min_percent <= 100
+			       ? -1
+			       : cli_usage(command, "'%s' is no percentage", optarg);
+	}
 	n = strtoul(optarg, &end, 10);
 	if (*optarg < '0' || *optarg > '9' || *end || n > UINT32_MAX)
 		return cli_usage(command, "%s takes a number, not '%s'",
@@ -87,7 +104,11 @@ static int show(const char *dir, const struct cli_wait_options *o)
 {
 	/* where the user leaves a pager, this process ends without a message */
 	signal(SIGPIPE, SIG_DFL);
-	return (o->of ? cli_wait_calls : cli_wait_report)(dir, o) < 0 ? cli_fail() : 0;
+	return (o->of	  ? cli_wait_calls
+		: o->tree ? cli_wait_tree
+			  : cli_wait_report)(dir, o) < 0
+		       ? cli_fail()
+		       : 0;
 }
 
 static int show_process(int pid, struct wait_command *c)
@@ -110,19 +131,24 @@ int cmd_wait(int argc, char **argv)
 		CLI_FILTER_FUNCTIONS,
 		CLI_FILTER_LIMIT,
 		CLI_FILTER_TID,
+		CLI_FILTER_DEPTH,
 		CLI_OPTION_PID,
 		{"duration", required_argument, NULL, OPT_DURATION},
 		{"output", required_argument, NULL, 'o'},
 		{"of", required_argument, NULL, OPT_OF},
 		{"slowest", required_argument, NULL, OPT_SLOWEST},
 		{"objects", required_argument, NULL, OPT_OBJECTS},
+		{"tree", no_argument, NULL, OPT_TREE},
+		{"min-percent", required_argument, NULL, OPT_MIN_PERCENT},
 		{"json", no_argument, NULL, OPT_JSON},
 		CLI_FILTER_FULL_NAMES,
 		CLI_FILTER_HELP,
 		{0}};
 	static const struct cli_filter_command command = {"f:n:o:p:h", help, long_options, take};
-	struct wait_command c = {
-		.options = {.filter = CLI_FILTER_ALL, .objects = SIZE_MAX, .slowest = 3}};
+	struct wait_command c = {.options = {.filter = CLI_FILTER_ALL,
+					     .objects = SIZE_MAX,
+					     .slowest = 3,
+					     .min_percent = -1}};
 	struct cli_wait_options *o = &c.options;
 	const char *dir;
 	int pid, code = cli_filter_parse(argc, argv, &command, &o->filter, &c);
@@ -134,6 +160,12 @@ int cmd_wait(int argc, char **argv)
 	if (o->of && o->filter.tid)
 		return cli_usage(argv[0], "--of shows calls of all threads: it does not go with "
 					  "--tid");
+	if (o->of && o->tree)
+		return cli_usage(argv[0], "--of shows single calls, --tree all of them");
+	if (!o->tree && (o->filter.depth != SIZE_MAX || o->min_percent >= 0))
+		return cli_usage(argv[0], "--depth and --min-percent are of --tree");
+	if (o->min_percent < 0)
+		o->min_percent = o->json ? 0 : 0.5;
 	if (!o->json && o->objects == SIZE_MAX)
 		o->objects = 3;
 	code = cli_process_operand(argc, argv, &pid, &c.request.pid);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/wait/wait_profile.h"
+#include "analysis/wait/wait_tree.h"
 #include "cli/trace_args.h"
 #include "cli/wait/wait_load.h"
 #include "common/error.h"
@@ -65,24 +65,10 @@ static int sort(struct report *r)
 	return 0;
 }
 
-/* The waits of a function: the first of them, and their number. */
 static const struct ip_wait_sum *waits_of(const struct ip_wait_profile *p, uint32_t function,
 					  size_t *ret_n)
 {
-	size_t low = 0, high = p->nwaits, end;
-
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (p->waits[middle].owner < function)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (end = low; end < p->nwaits && p->waits[end].owner == function; end++)
-		;
-	*ret_n = end - low;
-	return p->waits + low;
+	return ip_wait_sums_of(p->waits, p->nwaits, function, ret_n);
 }
 
 static const char *module_of(const struct report *r, uint32_t function)

@@ -15,7 +15,9 @@ struct cli_wait_options {
 	size_t objects; /* for each function, at most */
 	size_t slowest; /* calls, with --of */
 	bool json;
-	bool of; /* the calls of functions, not the functions */
+	bool of;	    /* the calls of functions, not the functions */
+	bool tree;	    /* call paths */
+	double min_percent; /* of what all of a tree waited */
 };
 
 /* Prints what the functions of a trace waited for. Returns 0, or -1 with an error. */

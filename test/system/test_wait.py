@@ -5,6 +5,7 @@ iprobe wait: functions that wait for what is known, against the clock of the pro
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -152,6 +153,44 @@ def test_the_table(planted):
     _, _, _, read = planted
     text = read("wait", "-f", "on_futex").stdout
     assert "futex &db.lock" in text and "on_pipe" not in text, text
+
+
+def test_the_chain_of_a_call(planted):
+    """In one line: what it waited for, who had that, and what that one did."""
+    _, _, _, read = planted
+    text = read("wait", "--of", "on_futex", "--slowest", "1").stdout
+    line = text.splitlines()[2]
+    found = re.fullmatch(
+        r"on_futex [\d.]+ ms: [\d.]+ ms in futex &db\.lock held by thread (\d+) \(wait_kinds\)"
+        r" <- [\d.]+ ms in timer clock_nanosleep",
+        line,
+    )
+    assert found, text
+    call = json.loads(read("wait", "--json", "--of", "on_futex", "--slowest", "1").stdout)["calls"]
+    chain = call[0]["chain"]
+    assert [link["kind"] for link in chain] == ["futex", "timer"], chain
+    assert chain[0]["tid"] == call[0]["tid"] and chain[0]["function"] == "on_futex", chain
+    assert chain[1]["tid"] == call[0]["blocked"][0]["holder"]["tid"] == int(found[1]), chain
+    assert chain[1]["ns"] <= chain[0]["ns"] <= call[0]["elapsed_ns"], chain
+    alone = json.loads(read("wait", "--json", "--of", "on_timer", "--slowest", "1").stdout)
+    assert [link["kind"] for link in alone["calls"][0]["chain"]] == ["timer"], alone
+
+
+def test_the_tree(planted):
+    _, document, _, read = planted
+    tree = json.loads(read("wait", "--tree", "--json").stdout)
+    nodes = {node["function"]: node for node in tree["nodes"]}
+    assert tree["events"] == document["events"] and len(nodes) == len(tree["nodes"])
+    for f in document["functions"]:
+        node = nodes[f["function"]]
+        for key in ("calls", "elapsed_ns", "cpu_ns", "runqueue_ns", "unknown_ns"):
+            assert node[key] == f[key], (node, f)
+        assert node["self_blocked"] == f["blocked"], (node, f)  # none calls another
+    text = read("wait", "--tree", "--objects", "1", "--min-percent", "1").stdout
+    assert re.search(r" on_futex\n +[\d.]+ ms +\| futex &db\.lock \(\d+ times\)\n", text), text
+    assert "on_cpu" not in text and "on_cpu" in read("wait", "--tree", "--min-percent", "0").stdout
+    for wrong in (["--depth", "2"], ["--tree", "--of", "x"], ["--tree", "--min-percent", "x"]):
+        assert read("wait", *wrong).returncode == 2, wrong
 
 
 def test_a_trace_with_kernel_events_makes_place(traced, programs):

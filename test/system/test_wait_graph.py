@@ -196,3 +196,32 @@ def test_locks_were_held(recorded):
         assert call["blocked"][0]["holder"]["tid"] in tids - {wait.tid}, (wait, call, holds)
         n += 1
     assert n > int(GRAPHS) / 4
+
+
+def test_the_tree(recorded):
+    """Its paths are those of the program, and their sums those of the single calls."""
+    said = recorded.actor.iprobe("wait", "--tree", "--json", recorded.trace)
+    nodes = {node["id"]: node for node in json.loads(said.stdout)["nodes"]}
+    inside = collections.defaultdict(list)
+    for node in nodes.values():
+        inside[node["parent"]].append(node)
+    paths = {
+        node["function"]: nodes.get(node["parent"], {}).get("function") for node in nodes.values()
+    }
+    assert paths.pop("graph_run") is None and paths.pop("worker_run") is None
+    # that of main() is in graph_run()
+    assert sorted(n["function"] for n in inside[0]) == ["graph_run", "worker_run"]
+    assert set(paths) == {name for name in recorded.calls if name.startswith("wait_")}
+    for node in nodes.values():
+        own = sum(item["ns"] for item in node["self_blocked"])
+        near = max(1000, 0.001 * node["elapsed_ns"])
+        waits = own + sum(child["blocked_ns"] for child in inside[node["id"]])
+        assert abs(waits - node["blocked_ns"]) <= near, (node, waits)
+        parts = sum(node[key + "_ns"] for key in ("cpu", "runqueue", "blocked", "unknown"))
+        assert abs(parts - node["elapsed_ns"]) <= near, node
+    for name, calls in recorded.calls.items():
+        of_name = [node for node in nodes.values() if node["function"] == name]
+        assert sum(node["calls"] for node in of_name) == len(calls)
+        for key in ("elapsed_ns", "cpu_ns", "runqueue_ns"):
+            there = sum(node[key] for node in of_name)
+            assert abs(there - sum(call[key] for call in calls)) <= len(calls) + 1, (name, key)
