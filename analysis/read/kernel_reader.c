@@ -211,6 +211,7 @@ static int advance(struct ip_kernel_reader *reader, struct stream *s)
 	s->next = (struct ip_kernel_record){.tsc = h.tsc,
 					    .tid = h.tid,
 					    .cpu = s->cpu,
+					    .size = fields,
 					    .id = h.id,
 					    .context = h.context,
 					    .fields = s->packet + s->at + sizeof(h),

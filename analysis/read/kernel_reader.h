@@ -25,6 +25,7 @@ struct ip_kernel_record {
 	const uint8_t *fields;	   /* valid until the next call; as long as the id says */
 	int32_t tid;		   /* of the thread that ran */
 	uint32_t cpu;
+	uint32_t size; /* of the fields */
 	uint16_t id;
 	uint8_t context; /* IP_KERNEL_IN_* */
 	bool all;	 /* it stands in a stream of all processes */
