@@ -12,6 +12,7 @@
 #include "cli/record/temporary_trace.h"
 #include "cli/trace_args.h"
 #include "cli/wait/wait_calls.h"
+#include "cli/wait/wait_locks.h"
 #include "cli/wait/wait_report.h"
 #include "cli/wait/wait_tree_print.h"
 #include "common/error.h"
@@ -35,7 +36,10 @@ static const char help[] =
 	"(default "
 	"0.5; with --json\n"
 	"                       0)\n"
-	"      --objects N      at most N objects for each function (default 3; with --json all)\n"
+	"      --locks          by lock: for how long it was waited for and held, and in which "
+	"functions\n"
+	"      --objects N      at most N objects for each function, or functions for each lock "
+	"(default 3; with --json all)\n"
 	"      --tid TID        this thread only\n"
 	"      --full-names     whole C++ names, not their short forms\n"
 	"      --json           one JSON document\n"
@@ -50,7 +54,16 @@ struct wait_command {
 	struct cli_recording_request request;
 };
 
-enum { OPT_DURATION = 256, OPT_JSON, OPT_OBJECTS, OPT_OF, OPT_SLOWEST, OPT_TREE, OPT_MIN_PERCENT };
+enum {
+	OPT_DURATION = 256,
+	OPT_JSON,
+	OPT_OBJECTS,
+	OPT_OF,
+	OPT_SLOWEST,
+	OPT_TREE,
+	OPT_LOCKS,
+	OPT_MIN_PERCENT
+};
 
 static int take(const char *command, int option, void *context)
 {
@@ -84,6 +97,10 @@ static int take(const char *command, int option, void *context)
 		o->tree = true;
 		return -1;
 	}
+	if (option == OPT_LOCKS) {
+		o->locks = true;
+		return -1;
+	}
 	if (option == OPT_MIN_PERCENT) {
 		o->min_percent = strtod(optarg, &end);
 		return *optarg >= '0' && *optarg <= '9' && !*end && o->min_percent <= 100
@@ -104,9 +121,10 @@ static int show(const char *dir, const struct cli_wait_options *o)
 {
 	/* where the user leaves a pager, this process ends without a message */
 	signal(SIGPIPE, SIG_DFL);
-	return (o->of	  ? cli_wait_calls
-		: o->tree ? cli_wait_tree
-			  : cli_wait_report)(dir, o) < 0
+	return (o->of	   ? cli_wait_calls
+		: o->tree  ? cli_wait_tree
+		: o->locks ? cli_wait_locks
+			   : cli_wait_report)(dir, o) < 0
 		       ? cli_fail()
 		       : 0;
 }
@@ -139,6 +157,7 @@ int cmd_wait(int argc, char **argv)
 		{"slowest", required_argument, NULL, OPT_SLOWEST},
 		{"objects", required_argument, NULL, OPT_OBJECTS},
 		{"tree", no_argument, NULL, OPT_TREE},
+		{"locks", no_argument, NULL, OPT_LOCKS},
 		{"min-percent", required_argument, NULL, OPT_MIN_PERCENT},
 		{"json", no_argument, NULL, OPT_JSON},
 		CLI_FILTER_FULL_NAMES,
@@ -162,6 +181,9 @@ int cmd_wait(int argc, char **argv)
 					  "--tid");
 	if (o->of && o->tree)
 		return cli_usage(argv[0], "--of shows single calls, --tree all of them");
+	if (o->locks && (o->of || o->tree || o->filter.tid))
+		return cli_usage(argv[0], "--locks shows locks of all threads: it does not go with "
+					  "--of, --tree or --tid");
 	if (!o->tree && (o->filter.depth != SIZE_MAX || o->min_percent >= 0))
 		return cli_usage(argv[0], "--depth and --min-percent are of --tree");
 	if (o->min_percent < 0)

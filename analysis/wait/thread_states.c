@@ -257,6 +257,9 @@ static int note_fork(struct ip_states *s, const struct ip_kernel_record *r)
 /* Events of a CPU were lost: whoever did not run on another one may have done anything. */
 static int note_loss(struct ip_states *s, const struct ip_kernel_record *r)
 {
+	if (ip_array_grow(&s->losses, s->nlosses, sizeof(*s->losses)) < 0)
+		return -1;
+	s->losses[s->nlosses++] = r->tsc;
 	s->lost += r->lost;
 	s->work += s->n;
 	if (s->work > LOSSES_WORK_MOST)
@@ -311,10 +314,25 @@ static int note_closing(struct ip_states *s, const struct ip_kernel_record *r,
 	return 0;
 }
 
+static int note_wake(struct ip_states *s, const struct ip_kernel_record *r,
+		     const struct ip_thread_call *call)
+{
+	const struct ip_futex_call wake = {
+		.tsc = r->tsc, .address = call->arguments[0], .tid = r->tid};
+
+	if (!ip_wait_is_wake(call))
+		return 0;
+	if (ip_array_grow(&s->wakes, s->nwakes, sizeof(wake)) < 0)
+		return -1;
+	s->wakes[s->nwakes++] = wake;
+	return 0;
+}
+
 static int note_call(struct ip_states *s, const struct ip_kernel_record *r)
 {
 	struct ip_thread_states *t = get(s, r->tid);
 	const uint16_t number = r->id - IP_KERNEL_SYSCALL_ENTRY;
+	const size_t size = r->size;
 
 	if (!t)
 		return -1;
@@ -327,13 +345,14 @@ static int note_call(struct ip_states *s, const struct ip_kernel_record *r)
 		return 0;
 	}
 	t->call = (struct ip_thread_call){.begin = r->tsc, .number = number};
-	memcpy(t->call.arguments, r->fields, ip_kernel_fields_size(r->id));
+	memcpy(t->call.arguments, r->fields,
+	       size < sizeof(t->call.arguments) ? size : sizeof(t->call.arguments));
 	t->first_wait = t->nwaits;
 	if (t->polled && ip_wait_call_fd(&t->call) >= 0) {
 		t->waits[t->polled - 1].next_fd = ip_wait_call_fd(&t->call);
 		t->polled = 0;
 	}
-	return note_closing(s, r, &t->call);
+	return note_closing(s, r, &t->call) < 0 ? -1 : note_wake(s, r, &t->call);
 }
 
 static int note_return(struct ip_states *s, const struct ip_kernel_record *r)
@@ -350,6 +369,7 @@ static int note_return(struct ip_states *s, const struct ip_kernel_record *r)
 		if (t->waits[i].call.number == IP_NO_CALL) /* a fault, or a stop */
 			continue;
 		t->waits[i].result = ip_kernel_u64(r, 0);
+		t->waits[i].end = r->tsc;
 		t->waits[i].returned = true;
 		if (ip_wait_is_poll(&t->waits[i].call) && t->waits[i].result > 0)
 			t->polled = i + 1;
@@ -464,6 +484,21 @@ const struct ip_thread_states *ip_states_find(const struct ip_states *s, int32_t
 	return NULL;
 }
 
+bool ip_states_lost_between(const struct ip_states *s, uint64_t from, uint64_t to)
+{
+	size_t low = 0, high = s->nlosses;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (s->losses[middle] < from)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < s->nlosses && s->losses[low] <= to;
+}
+
 size_t ip_states_span_at(const struct ip_thread_states *t, uint64_t tsc)
 {
 	size_t low = 0, high = t->nspans;
@@ -489,6 +524,8 @@ void ip_states_destroy(struct ip_states *s)
 	}
 	free(s->threads);
 	free(s->closings);
+	free(s->wakes);
+	free(s->losses);
 	free(s->index);
 	free(s);
 }

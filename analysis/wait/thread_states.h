@@ -37,10 +37,12 @@ enum ip_thread_state {
 
 #define IP_NO_CALL UINT16_MAX
 
-/* A system call, or its begin. */
+#define IP_THREAD_ARGUMENTS 3u /* of a system call: those that tell what it waits for */
+
+/* A system call, or its begin. There are as many of these as waits: so no more of it is kept. */
 struct ip_thread_call {
 	uint64_t begin; /* TSC; 0: it began before the recording did */
-	uint64_t arguments[6];
+	uint64_t arguments[IP_THREAD_ARGUMENTS];
 	uint16_t number; /* IP_NO_CALL: none */
 };
 
@@ -56,6 +58,7 @@ struct ip_thread_waking {
 struct ip_thread_wait {
 	struct ip_thread_call call; /* in which it was blocked */
 	int64_t result;		    /* of the call; valid where returned is true */
+	uint64_t end;		    /* of the call; valid where returned is true */
 	uint64_t fault;		    /* no call: the address of the page fault before it; 0: none */
 	struct ip_thread_waking waking;
 	bool returned;
@@ -101,6 +104,12 @@ struct ip_closing {
 	uint32_t from, to; /* numbers, both included */
 };
 
+/* A system call that wakes a thread which waits for a futex, if there is one. */
+struct ip_futex_call {
+	uint64_t tsc, address;
+	int32_t tid;
+};
+
 struct ip_states {
 	struct ip_thread_states *threads;
 	size_t n;
@@ -109,6 +118,10 @@ struct ip_states {
 	uint64_t events, lost;
 	struct ip_closing *closings; /* in order of time */
 	size_t nclosings;
+	struct ip_futex_call *wakes; /* in order of time */
+	size_t nwakes;
+	uint64_t *losses; /* when it was noticed that events were lost, in order of time */
+	size_t nlosses;
 	/* Private: the newest thread of each tid (open addressing, index + 1). */
 	uint32_t *index;
 	size_t index_size;
@@ -122,6 +135,9 @@ void ip_states_destroy(struct ip_states *states);
 /* The thread that had a tid at a time; NULL: none is known. */
 const struct ip_thread_states *ip_states_find(const struct ip_states *states, int32_t tid,
 					      uint64_t tsc);
+
+/* Whether events were lost between two times: whatever may have happened then. */
+bool ip_states_lost_between(const struct ip_states *states, uint64_t from, uint64_t to);
 
 /* The index of the span that a time lies in; nspans: the time is before the first one. */
 size_t ip_states_span_at(const struct ip_thread_states *thread, uint64_t tsc);

@@ -49,20 +49,36 @@ bool ip_wait_is_lock(const struct ip_thread_call *call)
 	       (value == LOCK_CONTENDED || value & FUTEX_WAITERS);
 }
 
+bool ip_wait_tells_owner(const struct ip_thread_call *call, int64_t result)
+{
+	const unsigned operation = call->arguments[1] & FUTEX_CMD_MASK;
+
+	if (!ip_wait_is_lock(call) || result == -ETIMEDOUT)
+		return false;
+	if (operation == FUTEX_LOCK_PI || operation == FUTEX_LOCK_PI2)
+		return result == 0;
+	return (uint32_t)call->arguments[2] == LOCK_CONTENDED;
+}
+
+bool ip_wait_is_wake(const struct ip_thread_call *call)
+{
+	const unsigned operation = call->arguments[1] & FUTEX_CMD_MASK;
+
+	return call->number == SYS_futex &&
+	       (operation == FUTEX_WAKE || operation == FUTEX_WAKE_BITSET ||
+		operation == FUTEX_UNLOCK_PI);
+}
+
 /* The word at which a waker has found a thread that waits for a word of its own process: another
  * one, where the thread was moved there (FUTEX_REQUEUE). 0: that is not known. */
 static uint64_t woken_at(const struct ip_thread_wait *wait)
 {
 	const struct ip_thread_call *waker = &wait->waking.call;
-	const unsigned operation = waker->arguments[1] & FUTEX_CMD_MASK;
 
-	if (!wait->waking.tsc || waker->number != SYS_futex ||
+	if (!wait->waking.tsc || !ip_wait_is_wake(waker) ||
 	    !(waker->arguments[1] & wait->call.arguments[1] & FUTEX_PRIVATE_FLAG))
 		return 0;
-	return operation == FUTEX_WAKE || operation == FUTEX_WAKE_BITSET ||
-			       operation == FUTEX_UNLOCK_PI
-		       ? waker->arguments[0]
-		       : 0;
+	return waker->arguments[0];
 }
 
 bool ip_wait_is_poll(const struct ip_thread_call *call)

@@ -59,6 +59,12 @@ int32_t ip_wait_call_fd(const struct ip_thread_call *call);
 /* Whether a system call waits for a lock, as far as the operation of futex(2) and the value tell
  * that it waits at: then who ends the wait had it. */
 bool ip_wait_is_lock(const struct ip_thread_call *call);
+/* Whether a thread whose wait for a lock returned with a result may have got it, so that its
+ * unlocking is a system call too: the lock of glibc, Rust and Go, or one that the kernel hands over
+ * (PI). */
+bool ip_wait_tells_owner(const struct ip_thread_call *call, int64_t result);
+/* Whether a system call wakes threads that wait for a futex. */
+bool ip_wait_is_wake(const struct ip_thread_call *call);
 /* Whether a system call waits for several descriptors. */
 bool ip_wait_is_poll(const struct ip_thread_call *call);
 

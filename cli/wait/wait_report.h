@@ -17,6 +17,7 @@ struct cli_wait_options {
 	bool json;
 	bool of;	    /* the calls of functions, not the functions */
 	bool tree;	    /* call paths */
+	bool locks;	    /* locks, not functions */
 	double min_percent; /* of what all of a tree waited */
 };
 

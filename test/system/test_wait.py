@@ -82,7 +82,7 @@ def planted(top, builddir, programs):
     proc = actor.popen(
         [
             actor.iprobe_path,
-            *("run", "-q", "--kernel", "-o", folder / "trace", "--"),
+            *("run", "-q", "--kernel", "--kernel-buffer", "64M", "-o", folder / "trace", "--"),
             programs.simple("wait_kinds", placement="fentry"),
             str(ROUNDS),
             folder / "lock",
@@ -186,10 +186,32 @@ def test_the_tree(planted):
         for key in ("calls", "elapsed_ns", "cpu_ns", "runqueue_ns", "unknown_ns"):
             assert node[key] == f[key], (node, f)
         assert node["self_blocked"] == f["blocked"], (node, f)  # none calls another
-    text = read("wait", "--tree", "--objects", "1", "--min-percent", "1").stdout
+    text = read("wait", "--tree", "--objects", "1", "--min-percent", "0").stdout
     assert re.search(r" on_futex\n +[\d.]+ ms +\| futex &db\.lock \(\d+ times\)\n", text), text
-    assert "on_cpu" not in text and "on_cpu" in read("wait", "--tree", "--min-percent", "0").stdout
+    assert "on_" not in read("wait", "--tree", "--min-percent", "100").stdout
     for wrong in (["--depth", "2"], ["--tree", "--of", "x"], ["--tree", "--min-percent", "x"]):
+        assert read("wait", *wrong).returncode == 2, wrong
+
+
+def test_locks(planted):
+    """A helper has the mutex, another process the file: for as long as the function waits."""
+    _, _, values, read = planted
+    locks = json.loads(read("wait", "--locks", "--json").stdout)["locks"]
+    locks = {lock["object"]: lock for lock in locks}
+    mutex = locks["&db.lock"]
+    assert mutex["waits"] == ROUNDS and mutex["held_whole"] == ROUNDS
+    assert mutex["held"] == 2 * ROUNDS and mutex["held_whole_ns"] < mutex["held_ns"]
+    by = {f["function"]: f for f in mutex["functions"]}
+    assert by["on_futex"]["waits"] == ROUNDS and by["on_futex"]["held_whole"] == ROUNDS
+    # from when it was waited for; it naps with it, and was woken within
+    assert by[None]["held"] == ROUNDS and by[None]["held_whole"] == 0
+    assert by[None]["held_ns"] <= by["on_futex"]["wait_ns"] <= mutex["wait_max_ns"] * ROUNDS
+    assert by[None]["held_ns"] > 0.5 * ROUNDS * NAP, mutex
+    assert locks[values["lock"]]["kind"] == "file" and locks[values["lock"]]["waits"] == ROUNDS
+    text = read("wait", "--locks", "-f", "on_futex").stdout
+    assert "futex &db.lock" in text and "in on_futex" in text and "flock" not in text, text
+    assert "No lock was waited for" in read("wait", "--locks", "-f", "on_timer").stdout
+    for wrong in (["--locks", "--tree"], ["--locks", "--of", "x"], ["--locks", "--tid", "1"]):
         assert read("wait", *wrong).returncode == 2, wrong
 
 

@@ -4,7 +4,7 @@ iprobe wait on random graphs of threads that wait for each other (test/programs/
 wait, the sums of each call and the critical path of each graph, against what the program tells of
 itself and against an independent reading of the kernel's events.
 
-  IPROBE_TEST_GRAPHS  how many graphs (default 120; IPROBE_TEST_FULL=1: 1000)
+  IPROBE_TEST_GRAPHS  how many graphs (default 40; IPROBE_TEST_FULL=1: 1000)
 """
 
 import collections
@@ -18,7 +18,7 @@ from iptest.kernel_text import Threads
 from iptest.wait_truth import ALONE, LOCKS, Truth
 
 GRAPHS = os.environ.get("IPROBE_TEST_GRAPHS") or (
-    "1000" if os.environ.get("IPROBE_TEST_FULL") == "1" else "120"
+    "1000" if os.environ.get("IPROBE_TEST_FULL") == "1" else "40"
 )
 BORDER = 5e3  # ns: between the program's clock and the kernel's event
 LOOSE = 10e3  # ns: of the length of a wait
@@ -30,7 +30,8 @@ class Recorded:
     def __init__(self, actor, program):
         folder = actor.dir()
         trace = folder / "trace"
-        record = ["run", "-q", "--kernel", "-o", trace, "--"]
+        events = ("--kernel=sched,syscalls,faults", "--kernel-buffer", "64M")  # none is lost
+        record = ["run", "-q", *events, "-o", trace, "--"]
         done = actor.iprobe(*record, program, "1", GRAPHS, folder / "log")
         assert done.returncode == 0, repr(done)
         info = json.loads(actor.iprobe("info", "--json", trace).stdout)
@@ -47,6 +48,9 @@ class Recorded:
             self.calls[call["function"]].append(call)
         self.truth, self.threads, self.actor = Truth(folder / "log"), Threads(trace), actor
         self.trace = trace
+        # descriptors whose names iprobe came too late for: where others want the CPU
+        lines = (trace / "iprobe" / "descriptors").read_text().splitlines()
+        self.noted = {int(line.split("\t")[2]) for line in lines}
 
     def ns(self, tsc):
         return (tsc - self.start) * 1e9 / self.hz
@@ -97,14 +101,19 @@ def test_each_wait(recorded):
             wrong.append(("function", said))
         if not (outer - 2 <= call["from_ns"] <= begin + 2 and end - 2 <= until <= after + 2):
             wrong.append(("times", said))
-        if blocked(call) < LOOSE:
+        # a page fault may have to wait for a thread that is being made
+        items = [item for item in call["blocked"] if item["kind"] != "fault"]
+        if sum(item["ns"] for item in items) < LOOSE:
             continue
         seen[wait.kind] += 1
-        longest = call["blocked"][0]
+        longest = items[0]
         kind, name = recorded.truth.shown(wait)
         if wait.kind == "condition" and ".guard" in longest["object"]:
             name = ".guard"  # it was signalled, but not yet let go
-        if longest["kind"] != kind or name not in longest["object"]:
+        if longest["object"].startswith("descriptor "):
+            if int(longest["object"].split()[1]) in recorded.noted:
+                wrong.append(("object", kind, name, said))
+        elif longest["kind"] != kind or name not in longest["object"]:
             wrong.append(("object", kind, name, said))
         ender = recorded.truth.enders[wait]
         if wait.kind in ALONE and "holder" in longest:
@@ -117,7 +126,7 @@ def test_each_wait(recorded):
         least = recorded.ns(ender.before) - begin - call["cpu_ns"] - call["runqueue_ns"]
         if wait.kind != "child" and blocked(call) < least - 2:
             wrong.append(("length", ender, said))
-    assert not wrong, (len(wrong), wrong[:3])
+    assert not wrong, f"{len(wrong)}: {wrong[:2]}"
     assert len(seen) == 16, seen  # all kinds
 
 
@@ -189,11 +198,12 @@ def test_locks_were_held(recorded):
     """Who is told to have held a lock had it when the wait for it ended."""
     n = 0
     for wait, call in recorded.waits():
-        if wait.kind not in LOCKS or blocked(call) < LOOSE:
+        items = [item for item in call["blocked"] if item["kind"] == "futex"]
+        if wait.kind not in LOCKS or not items or items[0]["ns"] < LOOSE:
             continue
         holds = recorded.truth.holds[wait.seed, wait.slot]
         tids = {h.tid for h in holds if wait.begin <= h.after and h.before <= wait.end}
-        assert call["blocked"][0]["holder"]["tid"] in tids - {wait.tid}, (wait, call, holds)
+        assert items[0]["holder"]["tid"] in tids - {wait.tid}, (wait, call, holds)
         n += 1
     assert n > int(GRAPHS) / 4
 
@@ -225,3 +235,45 @@ def test_the_tree(recorded):
         for key in ("elapsed_ns", "cpu_ns", "runqueue_ns"):
             there = sum(node[key] for node in of_name)
             assert abs(there - sum(call[key] for call in calls)) <= len(calls) + 1, (name, key)
+
+
+def test_the_locks(recorded):
+    """For how long each was waited for, and what is known of the time that it was had."""
+    said = recorded.actor.iprobe("wait", "--locks", "--json", recorded.trace)
+    locks = {lock["object"]: lock for lock in json.loads(said.stdout)["locks"]}
+    waits, ns = collections.Counter(), collections.Counter()
+    had, least, most = collections.Counter(), collections.Counter(), collections.Counter()
+    unlocks = {
+        (hold.tid, hold.begin): hold for holds in recorded.truth.holds.values() for hold in holds
+    }
+    for wait, call in recorded.waits():
+        if wait.kind not in LOCKS:
+            continue
+        name = recorded.truth.shown(wait)[1]
+        hold = unlocks[wait.tid, wait.end]
+        items = [item for item in call["blocked"] if item["kind"] == "futex"]
+        for item in items:
+            assert item["object"] == name, (wait, call)
+            waits[name] += item["count"]
+            ns[name] += item["ns"]
+        if items:  # who waited has it from the end of that, or a moment before
+            had[name] += 1
+            before = call["elapsed_ns"] - sum(item["ns"] for item in items)
+            least[name] += recorded.ns(hold.before) - recorded.ns(wait.end)
+            most[name] += recorded.ns(hold.after) - recorded.ns(wait.end) + before
+    assert set(waits) == {name for name in locks if name.endswith((".mutex", ".pi"))}
+    for name, lock in locks.items():
+        if name not in waits:
+            continue  # a lock of a condition or of the C library
+        assert lock["kind"] == "futex" and lock["waits"] == waits[name], (name, lock)
+        assert abs(lock["wait_ns"] - ns[name]) <= waits[name] + 1, (name, lock)
+        assert lock["held_whole"] == had[name], (name, lock, had)
+        assert least[name] - 2 <= lock["held_whole_ns"] <= most[name] + 2, (name, lock)
+        assert lock["held"] > lock["held_whole"] and lock["held_max_ns"] <= lock["held_ns"], lock
+        assert lock["wait_max_ns"] <= lock["wait_ns"], lock
+        for key in ("waits", "wait_ns", "held", "held_ns", "held_whole"):
+            parts = sum(function[key] for function in lock["functions"])
+            assert abs(parts - lock[key]) <= len(lock["functions"]) + 1, (key, lock)
+        kind = name.rpartition(".")[2]
+        of_waits = [f for f in lock["functions"] if f["waits"]]
+        assert [f["function"] for f in of_waits] == [f"wait_{kind}"], lock
