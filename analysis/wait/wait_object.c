@@ -234,6 +234,18 @@ static void of_poll(struct ip_wait_object *o, const struct ip_thread_wait *wait,
 		of_descriptor(o, descriptors, pid, wait->next_fd, wait->call.begin, IP_WAIT_POLL);
 }
 
+/* Completions: which request was the last one that was waited for is no event. */
+static enum ip_wait_kind kind_of_completions(const struct ip_thread_wait *wait)
+{
+	if (!wait->returned)
+		return IP_WAIT_IO_URING;
+	if (wait->result == -EINTR)
+		return IP_WAIT_SIGNAL;
+	if (wait->call.number == SYS_io_uring_enter)
+		return wait->result == -ETIME ? IP_WAIT_TIMER : IP_WAIT_IO_URING;
+	return wait->result == 0 ? IP_WAIT_TIMER : IP_WAIT_IO_URING;
+}
+
 /* A wait outside of system calls. */
 static void of_no_call(struct ip_wait_object *o, const struct ip_thread_wait *wait)
 {
@@ -299,6 +311,9 @@ void ip_wait_object_of(const struct ip_thread_wait *wait, const struct ip_descri
 			break;
 		case SYS_io_uring_enter:
 		case SYS_io_getevents:
+		case SYS_io_pgetevents:
+			o.kind = kind_of_completions(wait);
+			break;
 		case SYS_io_submit:
 			o.kind = IP_WAIT_IO_URING;
 			break;

@@ -3,6 +3,7 @@
  * States of threads from events of the kernel that the tests write: one rule of thread_states.h
  * after the other; and the critical path through them.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -107,6 +108,33 @@ static void test_requeued_waits(void **state)
 	assert_int_equal(object.kind, IP_WAIT_FUTEX);
 	assert_int_equal(object.address, 0x200);
 	ip_states_destroy(states);
+}
+
+/* As far as the result tells what ended the wait. */
+static void test_waits_for_completions(void **state)
+{
+	static const struct {
+		uint16_t number;
+		int64_t result;
+		enum ip_wait_kind kind;
+	} cases[] = {{SYS_io_uring_enter, 1, IP_WAIT_IO_URING},
+		     {SYS_io_uring_enter, 0, IP_WAIT_IO_URING},
+		     {SYS_io_uring_enter, -ETIME, IP_WAIT_TIMER},
+		     {SYS_io_uring_enter, -EINTR, IP_WAIT_SIGNAL},
+		     {SYS_io_getevents, 0, IP_WAIT_TIMER},
+		     {SYS_io_getevents, 2, IP_WAIT_IO_URING}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct ip_thread_wait wait = {.call.number = cases[i].number,
+					      .result = cases[i].result,
+					      .returned = true,
+					      .kind = 'S'};
+		struct ip_wait_object object;
+
+		ip_wait_object_of(&wait, NULL, 1, &object);
+		assert_int_equal(object.kind, cases[i].kind);
+	}
 }
 
 /* Conditions and semaphores have the same operation as locks, but another value. */
@@ -498,6 +526,7 @@ int main(void)
 		TEST(test_a_waking_that_is_early),
 		TEST(test_an_early_waking_is_over),
 		TEST(test_requeued_waits),
+		TEST(test_waits_for_completions),
 		TEST(test_what_is_a_lock),
 		TEST(test_interrupts_are_no_threads),
 		TEST(test_restarted_calls),
