@@ -82,8 +82,11 @@ static bool is_file_lock(const struct ip_thread_call *call)
 		(call->arguments[1] == F_SETLKW || call->arguments[1] == F_OFD_SETLKW));
 }
 
+/* Behind the end of the states something may be missing: that is not looked at. */
 static int put(struct maker *m, const struct event *event)
 {
+	if (event->tsc > m->states->end)
+		return 0;
 	if (ip_array_grow(&m->events, m->nevents, sizeof(*event)) < 0)
 		return -1;
 	m->events[m->nevents++] = *event;
@@ -131,8 +134,10 @@ static int put_waits(struct maker *m)
 
 		for (size_t k = 0; k < t->nspans; k++) {
 			const struct ip_thread_span *span = &t->spans[k];
-			const uint64_t to =
-				k + 1 < t->nspans ? t->spans[k + 1].from : m->states->end;
+			const uint64_t known = m->states->end,
+				       to = k + 1 < t->nspans && t->spans[k + 1].from < known
+						    ? t->spans[k + 1].from
+						    : known;
 
 			if (span->state == IP_THREAD_BLOCKED && to > span->from &&
 			    put_wait(m, t, pid, &t->waits[span->wait], span->from, to) < 0)
