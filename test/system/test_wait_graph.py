@@ -10,6 +10,9 @@ itself and against an independent reading of the kernel's events.
 import collections
 import json
 import os
+import re
+import shutil
+import subprocess
 
 import pytest
 
@@ -46,6 +49,7 @@ class Recorded:
         self.calls = collections.defaultdict(list)
         for call in document["calls"]:
             self.calls[call["function"]].append(call)
+        self.program, self.folder = program, folder
         self.truth, self.threads, self.actor = Truth(folder / "log"), Threads(trace), actor
         self.trace = trace
         # descriptors whose names iprobe came too late for: where others want the CPU
@@ -277,3 +281,57 @@ def test_the_locks(recorded):
         kind = name.rpartition(".")[2]
         of_waits = [f for f in lock["functions"] if f["waits"]]
         assert [f["function"] for f in of_waits] == [f"wait_{kind}"], lock
+
+
+TIMEHIST = re.compile(r"\s*[\d.]+ \[\d+\]\s+\S.*?\[(\d+)(?:/\d+)?\]" + r"\s+([\d.]+)" * 3)
+
+
+def intervals(threads, tid, ns):
+    """Of each time that a thread had a CPU: (off it before, ready for it before, on it)."""
+    found, left, ready = [], None, None
+    states = threads.states[tid]
+    for (tsc, state), (end, _) in zip(states, states[1:]):
+        if state == "W" or (state == "Q" and ready is None):
+            ready = tsc if not states or left != tsc else None  # it was not preempted
+        if state == "R":
+            found.append(
+                (ns(tsc - left) if left else 0, ns(tsc - ready) if ready else 0, ns(end - tsc))
+            )
+            left, ready = end, None
+    return found
+
+
+@pytest.mark.skipif(os.environ.get("IPROBE_TEST_FULL") != "1", reason="IPROBE_TEST_FULL=1 runs it")
+def test_sums_are_those_of_perf(recorded):
+    """perf sched timehist, of the same run: wait time, sch delay and run time of the threads."""
+    if not shutil.which("perf"):
+        pytest.skip("no perf")
+    folder = recorded.folder / "perf"
+    folder.mkdir()
+    command = ["perf", "sched", "record", "-q", "-m", "8192", "-o", folder / "data", "--"]
+    command += [recorded.actor.iprobe_path, "run", "-q", "--kernel=sched", "--kernel-buffer", "64M"]
+    command += ["-o", folder / "trace", "--", recorded.program, "1", "20", folder / "log"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"perf does not record here: {done.stderr}")
+    said = subprocess.run(
+        ["perf", "sched", "timehist", "-i", folder / "data"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    theirs = collections.defaultdict(list)
+    for found in filter(None, map(TIMEHIST.match, said.splitlines())):
+        theirs[int(found[1])].append([float(found[i]) * 1e6 for i in (2, 3, 4)])
+    threads, truth = Threads(folder / "trace"), Truth(folder / "log")
+    sums, n = [[0, 0, 0], [0, 0, 0]], 0
+    for tid in {tid for born in truth.born.values() for tid in born}:
+        ours = intervals(threads, tid, lambda ticks: ticks * 1e9 / recorded.hz)
+        # perf does not show how threads end
+        for pair in zip(ours, theirs[tid]):
+            n += 1
+            for side in (0, 1):
+                sums[side] = [a + b for a, b in zip(sums[side], pair[side])]
+    assert n > 100
+    for ours, there in zip(*sums):
+        assert abs(ours - there) <= 0.002 * there + 1e3 * n, (sums, n)  # it shows whole us
