@@ -12,10 +12,13 @@
 #include "common/array.h"
 #include "common/error.h"
 
-#define STATE_PREEMPTED	      0x100 /* of prev_state: R+ */
-#define INDEX_LEAST	      1024u
-#define LOSSES_WORK_MOST      4000000000u /* threads that losses may have looked at */
-#define ERESTART_RESTARTBLOCK 516 /* of the kernel: the call goes on as restart_syscall(2) */
+#define STATE_PREEMPTED	 0x100 /* of prev_state: R+ */
+#define INDEX_LEAST	 1024u
+#define LOSSES_WORK_MOST 4000000000u /* threads that losses may have looked at */
+
+/* Of the kernel: the call is to go on, unless a signal is handled first. */
+#define ERESTARTSYS	      512
+#define ERESTART_RESTARTBLOCK 516
 
 /* Places of fields in events (common/trace/kernel_events.c). */
 enum {
@@ -328,28 +331,40 @@ static int note_wake(struct ip_states *s, const struct ip_kernel_record *r,
 	return 0;
 }
 
+/* Whether a call is one that was broken off, or goes on with it. */
+static bool goes_on(const struct ip_thread_call *broken, const struct ip_thread_call *call)
+{
+	if (broken->number == IP_NO_CALL)
+		return false;
+	return call->number == SYS_restart_syscall ||
+	       (call->number == broken->number &&
+		!memcmp(call->arguments, broken->arguments, sizeof(call->arguments)));
+}
+
 static int note_call(struct ip_states *s, const struct ip_kernel_record *r)
 {
 	struct ip_thread_states *t = get(s, r->tid);
 	const uint16_t number = r->id - IP_KERNEL_SYSCALL_ENTRY;
-	const size_t size = r->size;
+	struct ip_thread_call call;
 
 	if (!t)
 		return -1;
 	if (begin_first(s, t, IP_THREAD_RUNNING, r->cpu) < 0)
 		return -1;
 	t->fault = 0;
-	if (number == SYS_restart_syscall && t->broken.number != IP_NO_CALL) {
+	call = (struct ip_thread_call){.begin = r->tsc, .number = number};
+	memcpy(call.arguments, r->fields,
+	       r->size < sizeof(call.arguments) ? r->size : sizeof(call.arguments));
+	if (goes_on(&t->broken, &call)) {
 		t->call = t->broken;
-		t->first_wait = t->nwaits;
+		t->first_wait = t->broken_wait;
 		return 0;
 	}
-	t->call = (struct ip_thread_call){.begin = r->tsc, .number = number};
-	memcpy(t->call.arguments, r->fields,
-	       size < sizeof(t->call.arguments) ? size : sizeof(t->call.arguments));
+	t->call = call;
 	t->first_wait = t->nwaits;
-	if (t->polled && ip_wait_call_fd(&t->call) >= 0) {
-		t->waits[t->polled - 1].next_fd = ip_wait_call_fd(&t->call);
+	if (t->polled && ip_wait_call_fd(&call) >= 0) {
+		for (size_t i = t->polled_wait; i < t->polled; i++)
+			t->waits[i].next_fd = ip_wait_call_fd(&call);
 		t->polled = 0;
 	}
 	return note_closing(s, r, &t->call) < 0 ? -1 : note_wake(s, r, &t->call);
@@ -358,6 +373,7 @@ static int note_call(struct ip_states *s, const struct ip_kernel_record *r)
 static int note_return(struct ip_states *s, const struct ip_kernel_record *r)
 {
 	struct ip_thread_states *t = get(s, r->tid);
+	const int64_t result = ip_kernel_u64(r, 0);
 
 	if (!t)
 		return -1;
@@ -366,17 +382,21 @@ static int note_return(struct ip_states *s, const struct ip_kernel_record *r)
 	if (ip_wait_is_poll(&t->call))
 		t->polled = 0;
 	for (size_t i = t->first_wait; i < t->nwaits; i++) {
-		if (t->waits[i].call.number == IP_NO_CALL) /* a fault, or a stop */
+		if (t->waits[i].call.number != t->call.number) /* a fault, or a stop */
 			continue;
-		t->waits[i].result = ip_kernel_u64(r, 0);
+		t->waits[i].result = result;
 		t->waits[i].end = r->tsc;
 		t->waits[i].returned = true;
-		if (ip_wait_is_poll(&t->waits[i].call) && t->waits[i].result > 0)
+		if (ip_wait_is_poll(&t->call) && result > 0) {
+			t->polled_wait = t->first_wait;
 			t->polled = i + 1;
+		}
 	}
 	t->broken.number = IP_NO_CALL;
-	if ((int64_t)ip_kernel_u64(r, 0) == -ERESTART_RESTARTBLOCK)
+	if (result <= -ERESTARTSYS && result >= -ERESTART_RESTARTBLOCK) {
 		t->broken = t->call;
+		t->broken_wait = t->first_wait;
+	}
 	t->call.number = IP_NO_CALL;
 	t->fault = 0;
 	t->first_wait = t->nwaits;

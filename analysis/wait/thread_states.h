@@ -11,7 +11,8 @@
  *   - sched_waking names who wakes a blocked thread, and when. sched_wakeup is when the thread
  *     begins to wait for a CPU. A waking from an interrupt has no thread as its cause.
  *   - What a thread is blocked on is what its system call says, or the page fault before it.
- *     restart_syscall(2) goes on with the call before.
+ *     restart_syscall(2) goes on with the call before, and so does the same call that comes next
+ *     after one that a stop has broken off.
  *   - A thread is unknown before its first event, as far as that does not tell what it did until
  *     then. Where events of a CPU were lost, all threads are unknown that did not run on another
  *     CPU, until their next event. Where events of the target's threads were lost, the system calls
@@ -90,11 +91,13 @@ struct ip_thread_states {
 	/* Private. */
 	struct ip_thread_call call,
 		broken;	   /* a call that is to be gone on with: restart_syscall(2) */
-	size_t first_wait; /* of the call */
+	size_t first_wait, /* of the call */
+		broken_wait;
 	uint64_t fault;
 	struct ip_thread_waking early; /* the last one while it was not blocked */
-	/* index + 1 of its last wait for several descriptors, if it has not used one since */
-	size_t polled;
+	/* indexes of the waits of its last call for several descriptors, if it has not used one
+	 * since; polled: behind the last of them */
+	size_t polled_wait, polled;
 };
 
 /* Descriptors of a process that were closed, or given to something else. */

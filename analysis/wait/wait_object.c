@@ -20,6 +20,10 @@
 #define SYS_futex_wait 455
 #endif
 
+/* Of the kernel */
+#define ERESTARTNOHAND	      514
+#define ERESTART_RESTARTBLOCK 516
+
 #define LOCK_CONTENDED 2u /* the value of a lock with waiters: glibc, Rust, Go */
 
 const char *ip_wait_kind_name(enum ip_wait_kind kind)
@@ -222,13 +226,19 @@ static void of_descriptor(struct ip_wait_object *o, const struct ip_descriptors 
 	o->text = d ? d->text : NULL;
 }
 
+/* A signal broke the call off; the event has the kernel's own numbers for it. */
+static bool is_broken(int64_t result)
+{
+	return result == -EINTR || result == -ERESTARTNOHAND || result == -ERESTART_RESTARTBLOCK;
+}
+
 static void of_poll(struct ip_wait_object *o, const struct ip_thread_wait *wait,
 		    const struct ip_descriptors *descriptors, uint32_t pid)
 {
 	o->kind = IP_WAIT_POLL;
 	if (wait->returned && wait->result == 0)
 		o->kind = IP_WAIT_TIMER;
-	else if (wait->returned && wait->result == -EINTR)
+	else if (wait->returned && is_broken(wait->result))
 		o->kind = IP_WAIT_SIGNAL;
 	else if (wait->returned && wait->result > 0 && wait->next_fd >= 0)
 		of_descriptor(o, descriptors, pid, wait->next_fd, wait->call.begin, IP_WAIT_POLL);
@@ -239,7 +249,7 @@ static enum ip_wait_kind kind_of_completions(const struct ip_thread_wait *wait)
 {
 	if (!wait->returned)
 		return IP_WAIT_IO_URING;
-	if (wait->result == -EINTR)
+	if (is_broken(wait->result))
 		return IP_WAIT_SIGNAL;
 	if (wait->call.number == SYS_io_uring_enter)
 		return wait->result == -ETIME ? IP_WAIT_TIMER : IP_WAIT_IO_URING;

@@ -317,6 +317,69 @@ static void test_polls_are_charged_to_what_is_used_then(void **state)
 	ip_states_destroy(states);
 }
 
+/* A call that waits twice, and that a stop breaks off, waits for one and the same. */
+static void test_polls_that_go_on(void **state)
+{
+	static const struct {
+		unsigned number, again;
+		int64_t result;
+	} cases[] = {{SYS_poll, SYS_restart_syscall, -516}, {SYS_ppoll, SYS_ppoll, -514}};
+	struct writer *w = *state;
+	struct ip_states *states;
+	uint64_t tsc = 100;
+
+	for (size_t i = 0; i < 2; i++, tsc += 100) {
+		switch_to(w, tsc, 0, 0, 7);
+		call(w, tsc + 1, 7, cases[i].number, 3);
+		for (unsigned k = 0; k < 2; k++) {
+			switch_to(w, tsc + 2 + 10 * k, 7, 1, 0);
+			wake(w, IP_KERNEL_SCHED_WAKEUP, tsc + 5 + 10 * k, 9, 7, 0);
+			switch_to(w, tsc + 6 + 10 * k, 0, 0, 7);
+		}
+		ret(w, tsc + 30, 7, cases[i].number, cases[i].result);
+		call(w, tsc + 31, 7, cases[i].again, 3);
+		switch_to(w, tsc + 40, 7, 1, 0);
+		wake(w, IP_KERNEL_SCHED_WAKEUP, tsc + 50, 9, 7, 0);
+		switch_to(w, tsc + 52, 0, 0, 7);
+		ret(w, tsc + 53, 7, cases[i].again, 1);
+		call(w, tsc + 54, 7, SYS_read, 12);
+		ret(w, tsc + 55, 7, SYS_read, 1);
+		switch_to(w, tsc + 56, 7, 0, 0);
+	}
+	flush(w, "all", 0);
+	states = states_of(w);
+	for (uint64_t at = 100; at < 300; at += 100) {
+		assert_int_equal(wait_at(states, 7, at + 3)->next_fd, 12);
+		assert_int_equal(wait_at(states, 7, at + 13)->next_fd, 12);
+		assert_int_equal(wait_at(states, 7, at + 45)->next_fd, 12);
+	}
+	ip_states_destroy(states);
+}
+
+/* A handled signal ends the wait: what comes then is another call. */
+static void test_polls_that_a_signal_ends(void **state)
+{
+	struct writer *w = *state;
+	struct ip_states *states;
+	struct ip_wait_object o;
+
+	switch_to(w, 100, 0, 0, 7);
+	call(w, 101, 7, SYS_poll, 3);
+	switch_to(w, 102, 7, 1, 0);
+	wake(w, IP_KERNEL_SCHED_WAKEUP, 110, 9, 7, 0);
+	switch_to(w, 112, 0, 0, 7);
+	ret(w, 113, 7, SYS_poll, -516);
+	call(w, 114, 7, SYS_rt_sigreturn, 0);
+	ret(w, 115, 7, SYS_rt_sigreturn, -4);
+	call(w, 116, 7, SYS_poll, 3);
+	ret(w, 117, 7, SYS_poll, 1);
+	flush(w, "all", 0);
+	states = states_of(w);
+	ip_wait_object_of(wait_at(states, 7, 105), NULL, 7, &o);
+	assert_int_equal(o.kind, IP_WAIT_SIGNAL);
+	ip_states_destroy(states);
+}
+
 static void test_what_was_so_before(void **state)
 {
 	struct writer *w = *state;
@@ -535,6 +598,8 @@ int main(void)
 		TEST(test_streams_that_end_early),
 		TEST(test_descriptors_that_are_closed),
 		TEST(test_polls_are_charged_to_what_is_used_then),
+		TEST(test_polls_that_go_on),
+		TEST(test_polls_that_a_signal_ends),
 		TEST(test_what_was_so_before),
 		TEST(test_losses),
 		TEST(test_tids_are_used_again),
