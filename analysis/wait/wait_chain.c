@@ -18,7 +18,7 @@ struct finder {
 		struct ip_chain_link link;
 		uint64_t longest;
 		const struct ip_thread_wait *wait; /* the longest */
-		uint64_t wait_from;
+		uint64_t wait_from, wait_to;
 	} candidates[OBJECTS_MOST];
 	size_t n;
 };
@@ -72,6 +72,7 @@ static void add(struct finder *f, const struct ip_thread_states *t,
 	c->longest = to - from;
 	c->wait = wait;
 	c->wait_from = c->link.at = from;
+	c->wait_to = to;
 	c->link.other = span && span->state == IP_THREAD_RUNNABLE ? span->other : 0;
 }
 
@@ -131,7 +132,7 @@ void ip_wait_chain_find(const struct ip_states *states, const struct ip_descript
 			return;
 		waking = &c->wait->waking;
 		if (!waking->tsc || waking->context || !waking->waker ||
-		    waking->tsc <= c->wait_from)
+		    waking->tsc <= c->wait_from || waking->tsc > c->wait_to)
 			return;
 		t = ip_states_find(states, waking->waker, waking->tsc);
 		if (t == link->thread)

@@ -3,11 +3,13 @@
  * Events of the kernel in a trace: an input is the text of descriptors, and behind it streams of
  * two CPUs and of the target, each with its length in front (32 bits). What is read is followed
  * through: the spans of a thread are in order, a wait has one object, and the critical path of an
- * interval covers it without gap and overlap. System calls are put together: their parts are the
- * whole, their text is cut off where the memory ends, and sums have each of them once.
+ * interval covers it without gap and overlap. What is told of locks is no more than their times.
+ * System calls are put together: their parts are the whole, their text is cut off where the memory
+ * ends, and sums have each of them once.
  *
  * covers: analysis/read/kernel_reader.c analysis/wait/thread_states.c
  * covers: analysis/wait/wait_object.c analysis/wait/descriptors.c analysis/wait/critical_path.c
+ * covers: analysis/wait/wait_chain.c analysis/wait/lock_profile.c
  * covers: analysis/syscalls/syscall_reader.c analysis/syscalls/syscall_sums.c
  * covers: analysis/syscalls/syscall_text.c analysis/syscalls/syscall_flags.c
  */
@@ -22,7 +24,9 @@
 #include "analysis/syscalls/syscall_text.h"
 #include "analysis/wait/critical_path.h"
 #include "analysis/wait/descriptors.h"
+#include "analysis/wait/lock_profile.h"
 #include "analysis/wait/thread_states.h"
+#include "analysis/wait/wait_chain.h"
 #include "analysis/wait/wait_object.h"
 #include "common/dir.h"
 #include "fuzz.h"
@@ -99,6 +103,47 @@ static void check_path(const struct ip_states *states, const struct ip_thread_st
 	free(steps);
 }
 
+static uint32_t pid_of(void *context, int32_t tid)
+{
+	return tid == 9 ? 0 : 7;
+}
+
+static void check_chain(const struct ip_states *states, const struct ip_descriptors *descriptors,
+			const struct ip_thread_states *t)
+{
+	struct ip_wait_chain chain;
+
+	ip_wait_chain_find(states, descriptors, pid_of, NULL, t, states->begin, states->end,
+			   &chain);
+	fuzz_assert(chain.n <= IP_CHAIN_MOST);
+	for (size_t i = 0; i < chain.n; i++) {
+		const struct ip_chain_link *link = &chain.links[i];
+
+		fuzz_assert(link->ticks && link->ticks <= link->to - link->from);
+		fuzz_assert(link->from >= states->begin && link->to <= states->end);
+		fuzz_assert(!i || link->thread == chain.links[i - 1].ender);
+	}
+}
+
+static void check_locks(const struct ip_states *states, const struct ip_descriptors *descriptors)
+{
+	struct ip_lock_profile *p = ip_lock_profile_make(NULL, states, descriptors, pid_of, NULL);
+	const uint64_t most = states->end - states->begin;
+
+	fuzz_assert(p);
+	for (size_t i = 0; i < p->n; i++) {
+		const struct ip_lock_sums *s = &p->locks[i].sums;
+
+		fuzz_assert(s->waits && s->wait_max <= s->wait_ticks && s->had_max <= s->had_ticks);
+		fuzz_assert(s->whole <= s->had && s->whole_ticks <= s->had_ticks);
+		/* one has it at a time */
+		fuzz_assert(s->wait_max <= most && s->had_ticks <= most);
+		fuzz_assert(!i || s->wait_ticks <= p->locks[i - 1].sums.wait_ticks);
+		fuzz_assert(p->locks[i].nfunctions == 1); /* none is known */
+	}
+	ip_lock_profile_destroy(p);
+}
+
 static void check_states(const struct ip_states *states, const struct ip_descriptors *descriptors)
 {
 	for (size_t i = 0; i < states->n; i++) {
@@ -119,14 +164,12 @@ static void check_states(const struct ip_states *states, const struct ip_descrip
 		}
 		fuzz_assert(!ip_states_find(states, t->tid, t->begin) ||
 			    ip_states_find(states, t->tid, t->begin)->tid == t->tid);
-		if (i < THREADS)
+		if (i < THREADS) {
 			check_path(states, t);
+			check_chain(states, descriptors, t);
+		}
 	}
-}
-
-static uint32_t pid_of(void *context, int32_t tid)
-{
-	return tid == 9 ? 0 : 7;
+	check_locks(states, descriptors);
 }
 
 struct calls {
