@@ -275,15 +275,20 @@ static int follow_all(struct maker *m)
 
 static int find_functions(struct maker *m, struct ip_trace_reader *trace, uint64_t *ret_events)
 {
-	struct ip_function_search *searches = calloc(m->nuses + 1, sizeof(*searches));
+	struct ip_function_search *searches = NULL;
 	int ret;
 
+	for (size_t i = 0; i < m->nuses; i++)
+		m->uses[i].function = IP_NO_FUNCTION_AT;
+	if (!trace)
+		return 0;
+	searches = calloc(m->nuses + 1, sizeof(*searches));
 	if (!searches)
 		return ip_error("out of memory");
 	for (size_t i = 0; i < m->nuses; i++)
 		searches[i] =
 			(struct ip_function_search){.tsc = m->uses[i].from, .tid = m->uses[i].tid};
-	ret = trace ? ip_function_search_all(trace, searches, m->nuses, ret_events) : 0;
+	ret = ip_function_search_all(trace, searches, m->nuses, ret_events);
 	for (size_t i = 0; i < m->nuses; i++)
 		m->uses[i].function = ip_function_search_answer(searches, m->nuses, m->uses[i].tid,
 								m->uses[i].from);

@@ -15,7 +15,8 @@ ENTRY, RETURN = 1024, 2048
 SOME = {
     0: 3, 1: 3, 2: 3, 3: 1, 7: 3, 23: 5, 33: 2, 34: 0, 35: 2, 42: 3, 43: 3, 44: 6, 45: 6, 47: 3,
     56: 5, 59: 3, 61: 4, 292: 3, 436: 3,
-    73: 2, 74: 1, 128: 4, 202: 6, 219: 0, 230: 4, 232: 4, 247: 5, 257: 4, 270: 6, 271: 5, 281: 6,
+    72: 3, 73: 2, 74: 1,
+    128: 4, 202: 6, 219: 0, 230: 4, 232: 4, 247: 5, 257: 4, 270: 6, 271: 5, 281: 6,
     288: 4, 426: 6, 40: 4, 162: 0, 165: 5, 449: 5,
 }  # fmt: skip
 DESCRIPTORS = (
@@ -56,6 +57,25 @@ def call(tsc, tid, number, result=1, arguments=(3, 4, 5, 6, 7, 8)):
         woken(WAKEUP, tsc + 3, 9, tid),
         switch(tsc + 4, 9, 0, tid),
         event(RETURN + number, tsc + 5, tid, struct.pack("<q", result)),
+    ]
+
+
+def futex(tsc, tid, word, operation, value):
+    return event(ENTRY + 202, tsc, tid, struct.pack("<6Q", word, operation | 128, value, 0, 0, 0))
+
+
+def locked(tsc, tid, by, word, operation=0, result=0):
+    """A thread waits for a lock, which another one unlocks."""
+    return [
+        switch(tsc, 0, 0, tid),
+        futex(tsc + 1, tid, word, operation, 2),
+        switch(tsc + 2, tid, 1, by),
+        futex(tsc + 3, by, word, 7 if operation == 6 else 1, 1),
+        woken(WAKING, tsc + 4, by, tid),
+        woken(WAKEUP, tsc + 5, by, tid),
+        event(RETURN + 202, tsc + 6, by, struct.pack("<q", 1)),
+        switch(tsc + 7, by, 1, tid),
+        event(RETURN + 202, tsc + 8, tid, struct.pack("<q", result)),
     ]
 
 
@@ -116,6 +136,15 @@ def seeds():
     many += [event(ENTRY + 1000, 600, 7, struct.pack("<6Q", 1, 2, 3, 4, 5, 6))]
     many += [event(ENTRY + 9, 601, 7, struct.pack("<6Q", 0, 4096, 3, 0x22, 2**64 - 1, 0))]
     yield whole(packet(many, 100, 601))
+    # locks: taken by who waits, by another one, not in time, with PI, of two processes, of a file
+    locks = locked(100, 7, 9, 64) + locked(110, 7, 8, 64) + [futex(120, 7, 64, 1, 1)]
+    locks += locked(130, 8, 7, 64, result=-110) + locked(140, 8, 7, 96, 6) + locked(150, 9, 7, 64)
+    locks += [futex(160, 8, 96, 7, 0), futex(161, 8, 128, 1, 1)]
+    files = call(170, 7, 73) + call(180, 8, 72, arguments=(3, 7, 0))
+    idle = packet([], 300, 300, 1)
+    yield whole(packet(locks + files, 100, 300), idle)
+    late = packet(locks[25:] + files, 130, 300, 0, 3, 1)
+    yield whole(packet(locks[:25], 100, 129) + late, idle)
     # threads that wait for each other, in a ring
     ring = []
     for i in range(40):
