@@ -7,6 +7,7 @@ itself and against an independent reading of the kernel's events.
   IPROBE_TEST_GRAPHS  how many graphs (default 40; IPROBE_TEST_FULL=1: 1000)
 """
 
+import bisect
 import collections
 import json
 import os
@@ -55,6 +56,11 @@ class Recorded:
         # descriptors whose names iprobe came too late for: where others want the CPU
         lines = (trace / "iprobe" / "descriptors").read_text().splitlines()
         self.noted = {int(line.split("\t")[2]) for line in lines}
+
+    def was_stopped(self, begin, end):
+        """Whether iprobe stopped the program meanwhile, of which the program does not know."""
+        i = bisect.bisect_left(self.threads.stops, (begin, 0))
+        return i < len(self.threads.stops) and self.threads.stops[i][0] <= end
 
     def ns(self, tsc):
         return (tsc - self.start) * 1e9 / self.hz
@@ -108,6 +114,8 @@ def test_each_wait(recorded):
         # a page fault may have to wait for a thread that is being made
         items = [item for item in call["blocked"] if item["kind"] != "fault"]
         if sum(item["ns"] for item in items) < LOOSE:
+            continue
+        if recorded.was_stopped(wait.before, wait.end):
             continue
         seen[wait.kind] += 1
         longest = items[0]
@@ -187,15 +195,19 @@ def test_the_critical_path(recorded):
     calls = sorted(recorded.calls["graph_run"], key=lambda call: call["from_ns"])
     graphs = sorted(recorded.truth.graphs, key=lambda graph: graph.begin)
     assert len(calls) == len(graphs) == int(GRAPHS)
-    wrong = {}
+    wrong, n = {}, 0
     for graph, call in zip(graphs, calls):
         path = call["critical_path"]
         length = path[-1]["to_ns"] - path[0]["from_ns"]
         assert abs(length - call["elapsed_ns"]) <= 2, call
+        if recorded.was_stopped(graph.begin, graph.end):
+            continue
+        n += 1
         found = [d for d in differences(recorded, graph, call) if d[0] > BORDER]
         if found:
             wrong[graph.seed] = found
     assert not wrong, (len(wrong), list(wrong.items())[:5])
+    assert n > 0.9 * int(GRAPHS)
 
 
 def test_locks_were_held(recorded):
@@ -204,6 +216,8 @@ def test_locks_were_held(recorded):
     for wait, call in recorded.waits():
         items = [item for item in call["blocked"] if item["kind"] == "futex"]
         if wait.kind not in LOCKS or not items or items[0]["ns"] < LOOSE:
+            continue
+        if recorded.was_stopped(wait.before, wait.end):
             continue
         holds = recorded.truth.holds[wait.seed, wait.slot]
         tids = {h.tid for h in holds if wait.begin <= h.after and h.before <= wait.end}

@@ -12,6 +12,7 @@ EVENT = re.compile(r"\[(\d+)\] \([^)]*\) (?:\S+ )?(sched_\w+): (.*)")
 NUMBER = re.compile(r"\b(\w+) = (-?(?:0x[0-9A-Fa-f]+|\d+))")
 TASK_REPORT_MAX = 0x100  # of prev_state: preempted
 TASK_DEAD = 0x10 | 0x20
+TASK_STOPPED = 0x4 | 0x8
 
 
 class Threads:
@@ -21,6 +22,7 @@ class Threads:
 
     def __init__(self, trace):
         self.states = collections.defaultdict(list)
+        self.stops = []  # (tsc, tid): a tracer stopped a thread
         self.early = set()  # threads that were woken on their way to block
         self.events = 0
         with subprocess.Popen(
@@ -43,6 +45,8 @@ class Threads:
             fields.setdefault(f"own_{key}" if key in fields else key, int(value, 0))
         if name == "sched_switch":
             state = fields["prev_state"]
+            if state & TASK_STOPPED:
+                self.stops.append((tsc, fields["prev_tid"]))
             if fields["prev_tid"]:
                 left = "W" if fields["prev_tid"] in self.early else "B"
                 left = left if state & (TASK_REPORT_MAX - 1) else "Q"
