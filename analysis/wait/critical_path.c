@@ -30,21 +30,25 @@ static int walk(struct walker *w, const struct ip_thread_states *t, uint64_t fro
 /* A part of a span in which the thread was blocked. */
 static int walk_wait(struct walker *w, const struct ip_path_step *blocked)
 {
-	const struct ip_thread_waking *waking = &blocked->thread->waits[blocked->wait].waking;
-	const struct ip_thread_states *waker = NULL;
+	const struct ip_thread_states *t = blocked->thread, *waker = NULL;
+	const uint32_t last = t->waits[blocked->wait].last;
+	const struct ip_thread_waking *waking = &t->waits[last].waking;
 	struct ip_path_step rest = *blocked;
 
+	if (waking->tsc && !waking->context && waking->waker && blocked->depth < IP_PATH_DEPTH_MAX)
+		waker = ip_states_find(w->states, waking->waker, waking->tsc);
+	if (last != blocked->wait) /* its own waking was false */
+		return waker && waker != t
+			       ? walk(w, waker, blocked->from, blocked->to, blocked->depth + 1)
+			       : put(w, blocked);
 	/* a waking that came before the thread was blocked: it was on its way (thread_states.c) */
 	if (!waking->tsc || waking->tsc > blocked->to)
 		return put(w, blocked);
-	if (!waking->context && waking->waker && blocked->depth < IP_PATH_DEPTH_MAX)
-		waker = ip_states_find(w->states, waking->waker, waking->tsc);
 	if (waking->tsc <= blocked->from)
 		return put(w, blocked);
 	rest.to = waking->tsc;
-	if ((waker && waker != blocked->thread
-		     ? walk(w, waker, rest.from, rest.to, blocked->depth + 1)
-		     : put(w, &rest)) < 0)
+	if ((waker && waker != t ? walk(w, waker, rest.from, rest.to, blocked->depth + 1)
+				 : put(w, &rest)) < 0)
 		return -1;
 	rest.from = waking->tsc;
 	rest.to = blocked->to;

@@ -14,6 +14,7 @@
 
 #define STATE_PREEMPTED	 0x100 /* of prev_state: R+ */
 #define INDEX_LEAST	 1024u
+#define PARTS_MOST	 256u	     /* waits of a call that goes on: its return looks at them */
 #define LOSSES_WORK_MOST 4000000000u /* threads that losses may have looked at */
 
 /* Of the kernel: the call is to go on, unless a signal is handled first. */
@@ -128,7 +129,8 @@ static enum ip_thread_state state_of(struct ip_thread_states *t)
 
 static int begin_wait(struct ip_thread_states *t, uint64_t from, char kind)
 {
-	struct ip_thread_wait wait = {.call = t->call, .kind = kind, .next_fd = -1};
+	struct ip_thread_wait wait = {
+		.call = t->call, .kind = kind, .next_fd = -1, .last = t->nwaits};
 	const struct ip_thread_span *last = last_span(t);
 
 	wait.waking.call.number = IP_NO_CALL;
@@ -357,7 +359,8 @@ static int note_call(struct ip_states *s, const struct ip_kernel_record *r)
 	       r->size < sizeof(call.arguments) ? r->size : sizeof(call.arguments));
 	if (goes_on(&t->broken, &call)) {
 		t->call = t->broken;
-		t->first_wait = t->broken_wait;
+		t->first_wait =
+			t->nwaits - t->broken_wait < PARTS_MOST ? t->broken_wait : t->nwaits;
 		return 0;
 	}
 	t->call = call;
@@ -368,6 +371,31 @@ static int note_call(struct ip_states *s, const struct ip_kernel_record *r)
 		t->polled = 0;
 	}
 	return note_closing(s, r, &t->call) < 0 ? -1 : note_wake(s, r, &t->call);
+}
+
+/* Whether the waking of a wait, after which its call waited again, was a false one. next: what the
+ * thread was blocked for next, which may be a stop. */
+static bool is_false(const struct ip_thread_wait *wait, const struct ip_thread_wait *next)
+{
+	return next->kind == 't' || next->kind == 'T' ||
+	       (wait->kind == 'S' && ip_wait_is_for_one(&wait->call));
+}
+
+/* The call of a thread returns: what ended its waits is known now. */
+static void find_false_wakings(struct ip_thread_states *t)
+{
+	uint32_t last = 0;
+
+	for (size_t i = t->nwaits; i-- > t->first_wait;) {
+		struct ip_thread_wait *wait = &t->waits[i];
+
+		if (wait->call.number != t->call.number || wait->kind == 't' || wait->kind == 'T')
+			continue;
+		wait->last = i;
+		if (last && is_false(wait, wait + 1))
+			wait->last = t->waits[last].last;
+		last = i;
+	}
 }
 
 static int note_return(struct ip_states *s, const struct ip_kernel_record *r)
@@ -392,6 +420,7 @@ static int note_return(struct ip_states *s, const struct ip_kernel_record *r)
 			t->polled = i + 1;
 		}
 	}
+	find_false_wakings(t);
 	t->broken.number = IP_NO_CALL;
 	if (result <= -ERESTARTSYS && result >= -ERESTART_RESTARTBLOCK) {
 		t->broken = t->call;

@@ -10,6 +10,8 @@
  *     took the CPU away: R+), else blocked.
  *   - sched_waking names who wakes a blocked thread, and when. sched_wakeup is when the thread
  *     begins to wait for a CPU. A waking from an interrupt has no thread as its cause.
+ *     Where a thread goes on to wait within its call, and what it waits for comes once in a call,
+ *     or it was woken for a stop only, that waking was false: the next one of the call counts.
  *   - What a thread is blocked on is what its system call says, or the page fault before it.
  *     restart_syscall(2) goes on with the call before, and so does the same call that comes next
  *     after one that a stop has broken off.
@@ -66,6 +68,9 @@ struct ip_thread_wait {
 	/* after a call that waits for several descriptors: the first one that the thread used
 	 * then, -1: none */
 	int32_t next_fd;
+	/* The index of the wait whose waking ended what this one waits for. That is itself, unless
+	 * its own waking was a false one: the call went on to wait for the same. */
+	uint32_t last;
 	char kind; /* as ps(1) has it: S, D, T, t, I */
 };
 

@@ -121,6 +121,7 @@ void ip_wait_chain_find(const struct ip_states *states, const struct ip_descript
 		const struct candidate *c = most(&f, t, from, to);
 		struct ip_chain_link *link = &ret->links[ret->n];
 		const struct ip_thread_waking *waking;
+		const struct ip_thread_wait *last;
 
 		if (!c)
 			return;
@@ -130,9 +131,10 @@ void ip_wait_chain_find(const struct ip_states *states, const struct ip_descript
 		link->to = to;
 		if (!c->wait)
 			return;
-		waking = &c->wait->waking;
+		last = &t->waits[c->wait->last];
+		waking = &last->waking;
 		if (!waking->tsc || waking->context || !waking->waker ||
-		    waking->tsc <= c->wait_from || waking->tsc > c->wait_to)
+		    waking->tsc <= c->wait_from || (last == c->wait && waking->tsc > c->wait_to))
 			return;
 		t = ip_states_find(states, waking->waker, waking->tsc);
 		if (t == link->thread)
@@ -140,6 +142,6 @@ void ip_wait_chain_find(const struct ip_states *states, const struct ip_descript
 		link->ender = t;
 		link->is_lock = ip_wait_is_lock(&c->wait->call);
 		from = c->wait_from;
-		to = waking->tsc;
+		to = last == c->wait ? waking->tsc : c->wait_to;
 	}
 }

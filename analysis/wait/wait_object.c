@@ -101,6 +101,33 @@ bool ip_wait_is_poll(const struct ip_thread_call *call)
 	}
 }
 
+bool ip_wait_is_for_one(const struct ip_thread_call *call)
+{
+	switch (call->number) {
+	case SYS_futex:
+	case SYS_futex_wait:
+	case SYS_futex_waitv:
+	case SYS_nanosleep:
+	case SYS_clock_nanosleep:
+	case SYS_wait4:
+	case SYS_waitid:
+	case SYS_pause:
+	case SYS_rt_sigsuspend:
+	case SYS_rt_sigtimedwait:
+	case SYS_read:
+	case SYS_readv:
+	case SYS_recvfrom:
+	case SYS_recvmsg:
+	case SYS_accept:
+	case SYS_accept4:
+	case SYS_connect:
+	case SYS_flock:
+		return true;
+	default:
+		return ip_wait_is_poll(call);
+	}
+}
+
 int32_t ip_wait_call_fd(const struct ip_thread_call *call)
 {
 	switch (call->number) {

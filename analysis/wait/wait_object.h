@@ -65,6 +65,9 @@ bool ip_wait_is_lock(const struct ip_thread_call *call);
 bool ip_wait_tells_owner(const struct ip_thread_call *call, int64_t result);
 /* Whether a system call wakes threads that wait for a futex. */
 bool ip_wait_is_wake(const struct ip_thread_call *call);
+/* Whether what a system call waits for comes once: it returns then. Others may wait for one part of
+ * their work after the other. */
+bool ip_wait_is_for_one(const struct ip_thread_call *call);
 /* Whether a system call waits for several descriptors. */
 bool ip_wait_is_poll(const struct ip_thread_call *call);
 

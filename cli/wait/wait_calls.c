@@ -92,13 +92,14 @@ static int add_time(struct context *x, struct call *c, const struct ip_path_step
 	p->ticks += step->to - step->from;
 	p->count++;
 	if (step->to - step->from > p->longest) {
+		const struct ip_thread_wait *waits = step->thread ? step->thread->waits : NULL;
 		const struct ip_thread_waking *waking =
-			step->state == IP_THREAD_BLOCKED ? &step->thread->waits[wait].waking : NULL;
+			step->state == IP_THREAD_BLOCKED ? &waits[waits[wait].last].waking : NULL;
 
 		p->longest = step->to - step->from;
 		p->at = step->from;
 		p->other = step->other;
-		p->is_lock = waking && ip_wait_is_lock(&step->thread->waits[wait].call);
+		p->is_lock = waking && ip_wait_is_lock(&waits[wait].call);
 		p->holder = waking && !waking->context && waking->waker
 				    ? ip_states_find(x->trace.states, waking->waker, waking->tsc)
 				    : NULL;

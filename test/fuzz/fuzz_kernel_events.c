@@ -158,6 +158,7 @@ static void check_states(const struct ip_states *states, const struct ip_descrip
 		for (size_t k = 0; k < t->nwaits; k++) {
 			struct ip_wait_object object;
 
+			fuzz_assert(t->waits[k].last >= k && t->waits[k].last < t->nwaits);
 			ip_wait_object_of(&t->waits[k], descriptors, 7, &object);
 			fuzz_assert(object.kind < IP_WAIT_KINDS);
 			fuzz_assert(*ip_wait_kind_name(object.kind));

@@ -555,6 +555,61 @@ static void test_many_cpus(void **state)
 	ip_states_destroy(states);
 }
 
+/* 7 waits for a message of 9. 8 wakes it for nothing, and a stop by 6 breaks its call off: all is
+ * 9's doing. */
+static void test_false_wakings(void **state)
+{
+	static const struct {
+		uint64_t from;
+		int32_t tid;
+	} expected[] = {{100, 7}, {110, 9}, {120, 7}, {125, 9}, {140, 7},
+			{145, 6}, {150, 7}, {155, 9}, {180, 7}};
+	struct writer *w = *state;
+	struct ip_states *states;
+	struct ip_path_step *steps;
+	size_t n, k = 0;
+
+	switch_to(w, 100, 0, 0, 7);
+	call(w, 105, 7, SYS_recvfrom, 3);
+	switch_to(w, 110, 7, 1, 0);
+	wake(w, IP_KERNEL_SCHED_WAKING, 120, 8, 7, 0);
+	wake(w, IP_KERNEL_SCHED_WAKEUP, 120, 8, 7, 0);
+	switch_to(w, 122, 0, 0, 7);
+	switch_to(w, 125, 7, 1, 0);
+	wake(w, IP_KERNEL_SCHED_WAKING, 140, 6, 7, 0);
+	wake(w, IP_KERNEL_SCHED_WAKEUP, 140, 6, 7, 0);
+	switch_to(w, 141, 0, 0, 7);
+	ret(w, 142, 7, SYS_recvfrom, -512);
+	switch_to(w, 145, 7, 8, 0);
+	wake(w, IP_KERNEL_SCHED_WAKING, 150, 6, 7, 0);
+	wake(w, IP_KERNEL_SCHED_WAKEUP, 150, 6, 7, 0);
+	switch_to(w, 151, 0, 0, 7);
+	call(w, 152, 7, SYS_recvfrom, 3);
+	switch_to(w, 155, 7, 1, 0);
+	wake(w, IP_KERNEL_SCHED_WAKING, 180, 9, 7, 0);
+	wake(w, IP_KERNEL_SCHED_WAKEUP, 180, 9, 7, 0);
+	switch_to(w, 190, 0, 0, 7);
+	ret(w, 195, 7, SYS_recvfrom, 1);
+	flush(w, "all", 0);
+	switch_to(w, 90, 0, 0, 9);
+	switch_to(w, 300, 9, 1, 0);
+	flush(w, "all", 1);
+	states = states_of(w);
+	assert_int_equal(wait_at(states, 7, 115)->waking.waker, 8);
+	assert_int_equal(
+		ip_critical_path_find(states, ip_states_find(states, 7, 100), 100, 190, &steps, &n),
+		0);
+	for (size_t i = 0; i < n; i++)
+		if (!i || steps[i].thread != steps[i - 1].thread) {
+			assert_true(k < sizeof(expected) / sizeof(*expected));
+			assert_int_equal(steps[i].from, expected[k].from);
+			assert_int_equal(steps[i].thread->tid, expected[k++].tid);
+		}
+	assert_int_equal(k, sizeof(expected) / sizeof(*expected));
+	free(steps);
+	ip_states_destroy(states);
+}
+
 static void test_damage(void **state)
 {
 	struct writer *w = *state;
@@ -605,6 +660,7 @@ int main(void)
 		TEST(test_tids_are_used_again),
 		TEST(test_the_critical_path),
 		TEST(test_the_critical_path_before_a_thread),
+		TEST(test_false_wakings),
 		TEST(test_many_cpus),
 		TEST(test_damage),
 	};
