@@ -134,8 +134,10 @@ static int show_process(int pid, struct wait_command *c)
 	struct cli_temporary_trace trace;
 	int code;
 
-	/* --of tells in which functions other threads were */
-	c->request.functions = c->options.of ? NULL : c->options.filter.functions;
+	/* --of and --locks tell in which functions other threads were, --tree what is inside */
+	c->request.functions = c->options.of || c->options.tree || c->options.locks
+				       ? NULL
+				       : c->options.filter.functions;
 	code = cli_record_first(&c->request, pid, &trace);
 	if (code < 0)
 		code = show(trace.dir, &c->options);
