@@ -36,7 +36,7 @@
 #include "hotpatcher/ptrace/priority_guard.h"
 #include "hotpatcher/ptrace/stops.h"
 #include "hotpatcher/shm/area.h"
-#include "kernel_trace/tracefs_place.h"
+#include "kernel_trace/recorder.h"
 
 static const char help[] =
 	"usage: iprobe doctor [--json] [PID...]\n\n"
@@ -138,6 +138,7 @@ static void examine_machine(struct examination *e)
 	struct utsname u;
 	struct rlimit r;
 	const char *why;
+	_cleanup_free_ char *missing = NULL;
 	char line[256];
 	int error, fd;
 	const bool listens = geteuid() != 0 && cli_daemon_listens();
@@ -212,8 +213,12 @@ static void examine_machine(struct examination *e)
 		     (unsigned long)r.rlim_max);
 	else
 		tell(e, GOOD, "open files", "enough for a file a thread");
-	if (ip_tracefs_check() < 0)
+	if (ip_kernel_missing(~0u, &missing) < 0)
 		tell(e, NOTE, "kernel events", "%s (--kernel)", ip_error_message());
+	else if (*missing)
+		tell(e, NOTE, "kernel events",
+		     "can be recorded (--kernel), but for %s, which this kernel cannot tell of",
+		     missing);
 	else
 		tell(e, GOOD, "kernel events", "can be recorded (--kernel)");
 	if (cli_runtime_path())

@@ -6,6 +6,7 @@
 
 #include <event-parse.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tracefs.h>
@@ -139,6 +140,31 @@ struct ip_event_layout *ip_event_layout_read(void)
 	}
 	tep_free(tep);
 	return layout;
+}
+
+char *ip_event_layout_missing(const struct ip_event_layout *layout, unsigned groups)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	const char *comma = "";
+
+	for (unsigned id = 0; out && id < IP_KERNEL_EVENTS; id++) {
+		const struct ip_kernel_kind *kind = ip_kernel_kind_of(id);
+
+		if (!kind || !kind->system || !(groups >> kind->group & 1) ||
+		    layout->conversions[id].id == id)
+			continue;
+		fprintf(out, "%s%s:%s", comma, kind->system, kind->tracepoint);
+		comma = ", ";
+	}
+	if (out && groups >> IP_KERNEL_GROUP_SYSCALLS & 1 && layout->entry < 0)
+		fprintf(out, "%sraw_syscalls:sys_enter, raw_syscalls:sys_exit", comma);
+	if (!out || fclose(out)) {
+		ip_error("out of memory");
+		return NULL;
+	}
+	return text;
 }
 
 void ip_event_layout_free(struct ip_event_layout *layout)

@@ -19,6 +19,11 @@ struct ip_event_layout;
 struct ip_event_layout *ip_event_layout_read(void);
 void ip_event_layout_free(struct ip_event_layout *layout);
 
+/* Tracepoints of the groups (bits of enum ip_kernel_group) that this kernel does not have, or has
+ * in a form that is not known: "irq:softirq_entry, irq:softirq_exit". Their events are missing.
+ * malloc'ed; "": none. NULL with an error. */
+char *ip_event_layout_missing(const struct ip_event_layout *layout, unsigned groups);
+
 /* Writes the event that a record is into out, which has room for IP_EVENT_SIZE_MAX bytes. Returns
  * its size; 0: the record is none of those that are kept. */
 size_t ip_event_convert(const struct ip_event_layout *layout, const void *record, size_t size,

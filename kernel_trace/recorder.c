@@ -23,6 +23,7 @@
 #include "common/clock.h"
 #include "common/dir.h"
 #include "common/error.h"
+#include "common/notice.h"
 #include "common/now.h"
 #include "common/trace/kernel_format.h"
 #include "common/trace/kernel_metadata.h"
@@ -139,6 +140,17 @@ static int make_instances(struct ip_kernel_recorder *r, size_t buffer)
 	return enable(r);
 }
 
+/* What is missing is told, once: nobody takes its absence for a machine on which it did not happen.
+ */
+static int tell_missing(const struct ip_kernel_recorder *r)
+{
+	_cleanup_free_ char *missing = ip_event_layout_missing(r->layout, r->groups);
+
+	if (missing && *missing)
+		ip_notice("this kernel cannot tell of %s: such events are missing", missing);
+	return missing ? 0 : -1;
+}
+
 static int make_dir(struct ip_kernel_recorder *r, int dir)
 {
 	if (r->sink)
@@ -175,7 +187,8 @@ int ip_kernel_recorder_create(const struct ip_kernel_options *options, pid_t pid
 		goto fail;
 	ip_instance_remove_left();
 	r->layout = ip_event_layout_read();
-	if (!r->layout || make_dir(r, dir) < 0 || make_instances(r, options->buffer) < 0)
+	if (!r->layout || tell_missing(r) < 0 || make_dir(r, dir) < 0 ||
+	    make_instances(r, options->buffer) < 0)
 		goto fail;
 	r->state.dir = r->dir;
 	if (r->groups >> IP_KERNEL_GROUP_SYSCALLS & 1 && !r->sink) {
@@ -517,6 +530,22 @@ void ip_kernel_recorder_destroy(struct ip_kernel_recorder *r)
 	free(r->polls);
 	free(r->why);
 	free(r);
+}
+
+int ip_kernel_missing(unsigned groups, char **ret)
+{
+	struct ip_tracefs tracefs;
+	struct ip_event_layout *layout;
+
+	*ret = NULL;
+	if (ip_tracefs_open(&tracefs) < 0)
+		return -1;
+	layout = ip_event_layout_read();
+	if (layout)
+		*ret = ip_event_layout_missing(layout, groups);
+	ip_event_layout_free(layout);
+	ip_tracefs_close(&tracefs);
+	return *ret ? 0 : -1;
 }
 
 void ip_kernel_remove_left(void)

@@ -57,6 +57,11 @@ int ip_kernel_recorder_describe(const struct ip_kernel_recorder *recorder,
 /* Stops without writing more. NULL is allowed. */
 void ip_kernel_recorder_destroy(struct ip_kernel_recorder *recorder);
 
+/* Checks whether this process may record kernel events, without changing anything. Returns 0: *ret
+ * names the tracepoints that the kernel lacks, "" if none, malloc'ed; -1 with an error that says
+ * what is in the way. */
+int ip_kernel_missing(unsigned groups, char **ret);
+
 /* Removes the instances that iprobes have left which are gone. Whoever may not do that does
  * nothing. */
 void ip_kernel_remove_left(void);

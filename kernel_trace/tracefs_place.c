@@ -10,6 +10,7 @@
 #include <linux/magic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -55,6 +56,32 @@ static bool in_first_pid_namespace(void)
 	return stat("/proc/self/ns/pid", &st) == 0 && st.st_ino == FIRST_PID;
 }
 
+/* Which of them the kernel enforces: "none [integrity] confidentiality". */
+static bool is_confidential(void)
+{
+	char text[64] = "";
+	_cleanup_close_ int fd = open("/sys/kernel/security/lockdown", O_RDONLY | O_CLOEXEC);
+
+	return fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 && strstr(text, "[confidentiality]");
+}
+
+/* A kernel that is locked down lets the directory be seen, and what is in it not be opened. */
+static int check_open(int top)
+{
+	char clocks[256] = "";
+	_cleanup_close_ int fd = openat(top, "trace_clock", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 && is_confidential())
+		return ip_error("this kernel is locked down (confidentiality), which closes its "
+				"tracefs even to root");
+	if (fd < 0 || read(fd, clocks, sizeof(clocks) - 1) <= 0)
+		return ip_error_errno("cannot read the kernel's tracefs");
+	if (!strstr(clocks, "x86-tsc"))
+		return ip_error("this kernel's tracefs has no clock x86-tsc, which the times of "
+				"functions are of");
+	return 0;
+}
+
 /* Returns the descriptor of its top directory, or -1 with an error. */
 static int open_top(void)
 {
@@ -76,14 +103,9 @@ static int open_top(void)
 	if (faccessat(fd, "instances", R_OK | W_OK | X_OK, AT_EACCESS) < 0)
 		return ip_error_errno("cannot make an instance of the kernel's tracefs, which "
 				      "takes root");
+	if (check_open(fd) < 0)
+		return -1;
 	return ip_steal_fd(&fd);
-}
-
-int ip_tracefs_check(void)
-{
-	_cleanup_close_ int fd = open_top();
-
-	return fd < 0 ? -1 : 0;
 }
 
 int ip_tracefs_open(struct ip_tracefs *ret)

@@ -15,8 +15,4 @@ struct ip_tracefs {
 int ip_tracefs_open(struct ip_tracefs *ret);
 void ip_tracefs_close(struct ip_tracefs *tracefs);
 
-/* Checks whether this process may record kernel events, without changing anything. Returns 0, or -1
- * with an error that says what is missing. */
-int ip_tracefs_check(void);
-
 #endif
