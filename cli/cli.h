@@ -96,6 +96,13 @@ const char *cli_silent_sites(const struct ip_session_summary *summary, char buff
  * trace. */
 void cli_record_losses(const struct ip_session_summary *summary, const char *dir);
 
+/* "kernel":{...} into the object that is open, and the same as a line on stderr, behind whose it
+ * is.
+ */
+struct ip_kernel_stats;
+void cli_json_kernel(struct ip_json *j, const struct ip_kernel_stats *stats);
+void cli_record_tell_kernel(const char *whose, const struct ip_kernel_stats *stats);
+
 /* Tells on stderr where plain --args or --retval stands beside the other one with FUNC(...): it
  * takes all functions. functions: that are recorded. */
 void cli_record_tell_all(const struct cli_record_options *options, size_t functions);

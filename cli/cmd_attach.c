@@ -567,10 +567,6 @@ int cmd_attach(int argc, char **argv)
 		code = cli_process_choice(argc, argv, next, &choice);
 	if (code >= 0)
 		return code;
-	if (options.session.kernel.groups && !cli_is_one_process(&choice))
-		return cli_usage(argv[0],
-				 "--kernel is for one process so far: its events are those "
-				 "of that process and of what it forks (--follow-fork)");
 	serve_client(&options);
 	return cli_is_one_process(&choice)
 		       ? cli_attach_one(choice.pids[0], &options, argc, argv, NULL, NULL)

@@ -40,7 +40,9 @@ static const char help[] =
 	"functions\n"
 	"      --objects N      at most N objects for each function, or functions for each lock "
 	"(default 3; with --json all)\n"
-	"      --tid TID        this thread only\n"
+	"      --tid TID        this thread only, by the machine's id\n"
+	"      --process PROC   this process only: a pid, or a name with wildcards\n"
+	"      --by process     each process by itself\n"
 	"      --full-names     whole C++ names, not their short forms\n"
 	"      --json           one JSON document\n"
 	"of a process:\n"
@@ -155,6 +157,8 @@ int cmd_wait(int argc, char **argv)
 		CLI_OPTION_PID,
 		{"duration", required_argument, NULL, OPT_DURATION},
 		{"output", required_argument, NULL, 'o'},
+		CLI_FILTER_PROCESS,
+		CLI_FILTER_BY_THREAD_OR_PROCESS,
 		{"of", required_argument, NULL, OPT_OF},
 		{"slowest", required_argument, NULL, OPT_SLOWEST},
 		{"objects", required_argument, NULL, OPT_OBJECTS},
@@ -190,6 +194,10 @@ int cmd_wait(int argc, char **argv)
 		return cli_usage(argv[0], "--depth and --min-percent are of --tree");
 	if (o->min_percent < 0)
 		o->min_percent = o->json ? 0 : 0.5;
+	if (o->filter.by_thread)
+		return cli_usage(argv[0], "--by takes process; --tid shows one thread");
+	if (o->of && o->filter.by_process)
+		return cli_usage(argv[0], "--of shows calls one by one: it does not go with --by");
 	if (!o->json && o->objects == SIZE_MAX)
 		o->objects = 3;
 	code = cli_process_operand(argc, argv, &pid, &c.request.pid);

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <tracefs.h>
@@ -54,8 +55,16 @@ struct source {
 	struct ip_kernel_stream stream;
 };
 
+/* A process whose events are to be recorded from now on. The thread that reads takes it in: what it
+ * notes of a process belongs between the events that it reads. */
+struct joining {
+	pid_t pid; /* 0: none */
+	bool done;
+	int result;
+	char *why;
+};
+
 struct ip_kernel_recorder {
-	pid_t pid;
 	unsigned groups;
 	const struct ip_kernel_sink *sink; /* NULL: files are written */
 	int dir;			   /* DIR/kernel */
@@ -67,14 +76,20 @@ struct ip_kernel_recorder {
 	uint8_t *bytes; /* of a page */
 	struct source *sources;
 	struct pollfd *polls;
-	size_t nsources;
+	size_t nsources; /* polls has one more: wake */
+	int wake;	 /* an eventfd: somebody joins, or it is over */
+	bool limited;	 /* the instance of the target has threads, and is on */
 	struct ip_kernel_stream state;
 	struct ip_descriptor_log *descriptors; /* NULL: no system calls are recorded */
 	uint64_t flushed_ns;
 	pthread_t thread;
 	bool runs, stop; /* stop: atomic */
 	pthread_mutex_t lock;
-	struct ip_kernel_stats stats; /* under the lock; and what went wrong, NULL: nothing */
+	pthread_cond_t joined;
+	/* Under the lock: the one that joins, the statistics, and what went wrong (NULL:
+	 * nothing). */
+	struct joining joining;
+	struct ip_kernel_stats stats;
 	char *why;
 	int why_errno;
 };
@@ -84,16 +99,26 @@ static int add_source(struct ip_kernel_recorder *r, int instance, unsigned cpu)
 {
 	struct source source = {.instance = instance, .cpu = cpu};
 
-	if (ip_array_grow(&r->sources, r->nsources, sizeof(source)) < 0 ||
-	    ip_array_grow(&r->polls, r->nsources, sizeof(*r->polls)) < 0)
+	if (ip_array_grow(&r->sources, r->nsources, sizeof(source)) < 0)
 		return -1;
 	source.fd = ip_instance_open_cpu(r->instances[instance], cpu);
 	if (source.fd < 0)
 		return -1;
 	ip_kernel_stream_init(&source.stream, r->dir, r->uuid, parts[instance], cpu);
 	source.stream.sink = r->sink;
-	r->sources[r->nsources] = source;
-	r->polls[r->nsources++] = (struct pollfd){.fd = source.fd, .events = POLLIN};
+	r->sources[r->nsources++] = source;
+	return 0;
+}
+
+static int make_polls(struct ip_kernel_recorder *r)
+{
+	r->polls = calloc(r->nsources + 1, sizeof(*r->polls));
+	r->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (!r->polls || r->wake < 0)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < r->nsources; i++)
+		r->polls[i] = (struct pollfd){.fd = r->sources[i].fd, .events = POLLIN};
+	r->polls[r->nsources] = (struct pollfd){.fd = r->wake, .events = POLLIN};
 	return 0;
 }
 
@@ -135,9 +160,7 @@ static int make_instances(struct ip_kernel_recorder *r, size_t buffer)
 			if (add_source(r, i, cpu) < 0)
 				return -1;
 	}
-	if (r->instances[TARGET] && ip_instance_limit(r->instances[TARGET], r->pid) < 0)
-		return -1;
-	return enable(r);
+	return make_polls(r) < 0 ? -1 : enable(r);
 }
 
 /* What is missing is told, once: nobody takes its absence for a machine on which it did not happen.
@@ -162,21 +185,21 @@ static int make_dir(struct ip_kernel_recorder *r, int dir)
 	return 0;
 }
 
-int ip_kernel_recorder_create(const struct ip_kernel_options *options, pid_t pid, int dir,
+int ip_kernel_recorder_create(const struct ip_kernel_options *options, int dir,
 			      struct ip_kernel_recorder **ret)
 {
 	struct ip_kernel_recorder *r = calloc(1, sizeof(*r));
 
 	if (!r)
 		return ip_error("out of memory");
-	r->pid = pid;
 	r->groups = options->groups;
-	r->dir = r->tracefs.fd = -1;
+	r->dir = r->tracefs.fd = r->wake = -1;
 	pthread_mutex_init(&r->lock, NULL);
 	r->sink = options->sink;
 	ip_kernel_stream_init(&r->state, -1, r->uuid, IP_KERNEL_STATE,
 			      r->sink ? IP_KERNEL_CPUS_MAX : 0);
 	r->state.sink = r->sink;
+	pthread_cond_init(&r->joined, NULL);
 	r->bytes = malloc(PAGE_MOST + PAGE_END);
 	r->page = kbuffer_alloc(KBUFFER_LSIZE_SAME_AS_HOST, KBUFFER_ENDIAN_SAME_AS_HOST);
 	if (!r->bytes || !r->page || getrandom(r->uuid, sizeof(r->uuid), 0) != sizeof(r->uuid)) {
@@ -317,6 +340,47 @@ static void count(struct ip_kernel_recorder *r)
 	pthread_mutex_unlock(&r->lock);
 }
 
+/* The process' threads are recorded from here on. What is known of it is read then: what changes
+ * meanwhile is among the events. */
+static int take_in(struct ip_kernel_recorder *r, pid_t pid)
+{
+	const bool calls = r->groups >> IP_KERNEL_GROUP_SYSCALLS & 1;
+	struct tracefs_instance *target = r->instances[TARGET];
+	const uint64_t now = ip_clock_now();
+
+	if (target && ip_instance_limit(target, pid) < 0)
+		return -1;
+	/* without a thread it would record all of them */
+	if (target && !r->limited && ip_instance_switch(target, true) < 0)
+		return -1;
+	r->limited = true;
+	if (ip_begin_states_write(&r->state, pid, calls) < 0)
+		return -1;
+	return r->descriptors ? ip_descriptor_log_scan(r->descriptors, pid, now) : 0;
+}
+
+/* Takes in the process that waits for it, if one does. */
+static void join_waiting(struct ip_kernel_recorder *r)
+{
+	uint64_t woken;
+	pid_t pid;
+	int result;
+
+	pthread_mutex_lock(&r->lock);
+	pid = r->joining.done ? 0 : r->joining.pid;
+	pthread_mutex_unlock(&r->lock);
+	if (!pid)
+		return;
+	(void)!read(r->wake, &woken, sizeof(woken));
+	result = take_in(r, pid);
+	pthread_mutex_lock(&r->lock);
+	r->joining.done = true;
+	r->joining.result = result;
+	r->joining.why = result < 0 ? strdup(ip_error_message()) : NULL;
+	pthread_cond_signal(&r->joined);
+	pthread_mutex_unlock(&r->lock);
+}
+
 static int flush_all(struct ip_kernel_recorder *r)
 {
 	int ret = 0;
@@ -362,7 +426,8 @@ static void *run(void *context)
 
 	while (!__atomic_load_n(&r->stop, __ATOMIC_ACQUIRE)) {
 		if (!more)
-			poll(r->polls, r->nsources, nap);
+			poll(r->polls, r->nsources + 1, nap);
+		join_waiting(r);
 		/* a program that makes descriptors may not keep them for long */
 		nap = 2 * nap < NAP_MS ? 2 * nap : NAP_MS;
 		errno = 0;
@@ -374,6 +439,7 @@ static void *run(void *context)
 			r->why = strdup(ip_error_message());
 			if (!r->why)
 				r->why = strdup("");
+			pthread_cond_signal(&r->joined);
 			pthread_mutex_unlock(&r->lock);
 			break;
 		}
@@ -382,10 +448,10 @@ static void *run(void *context)
 	return NULL;
 }
 
-static int switch_all(struct ip_kernel_recorder *r, bool on)
+static int switch_off(struct ip_kernel_recorder *r)
 {
 	for (int i = 0; i < INSTANCES; i++)
-		if (r->instances[i] && ip_instance_switch(r->instances[i], on) < 0)
+		if (r->instances[i] && ip_instance_switch(r->instances[i], false) < 0)
 			return -1;
 	return 0;
 }
@@ -395,10 +461,7 @@ int ip_kernel_recorder_start(struct ip_kernel_recorder *r)
 	sigset_t all, before;
 	int error;
 
-	if (switch_all(r, true) < 0 ||
-	    ip_begin_states_write(&r->state, r->pid, r->groups >> IP_KERNEL_GROUP_SYSCALLS & 1) < 0)
-		return -1;
-	if (r->descriptors && ip_descriptor_log_scan(r->descriptors, r->pid, ip_clock_now()) < 0)
+	if (r->instances[ALL] && ip_instance_switch(r->instances[ALL], true) < 0)
 		return -1;
 	/* Signals are for the session's thread: they interrupt its system calls. */
 	sigfillset(&all);
@@ -411,6 +474,25 @@ int ip_kernel_recorder_start(struct ip_kernel_recorder *r)
 	}
 	r->runs = true;
 	return 0;
+}
+
+int ip_kernel_recorder_add(struct ip_kernel_recorder *r, pid_t pid)
+{
+	const uint64_t one = 1;
+	int result;
+
+	pthread_mutex_lock(&r->lock);
+	r->joining = (struct joining){.pid = pid};
+	(void)!write(r->wake, &one, sizeof(one));
+	while (!r->joining.done && !r->why)
+		pthread_cond_wait(&r->joined, &r->lock);
+	result = r->joining.done ? r->joining.result : -1;
+	if (result < 0)
+		ip_error("%s", r->joining.why ? r->joining.why : r->why ? r->why : "out of memory");
+	free(r->joining.why);
+	r->joining = (struct joining){0};
+	pthread_mutex_unlock(&r->lock);
+	return result;
 }
 
 int ip_kernel_recorder_stats(struct ip_kernel_recorder *r, struct ip_kernel_stats *ret)
@@ -428,9 +510,12 @@ int ip_kernel_recorder_stats(struct ip_kernel_recorder *r, struct ip_kernel_stat
 
 static void join(struct ip_kernel_recorder *r)
 {
+	const uint64_t one = 1;
+
 	if (!r->runs)
 		return;
 	__atomic_store_n(&r->stop, true, __ATOMIC_RELEASE);
+	(void)!write(r->wake, &one, sizeof(one));
 	pthread_join(r->thread, NULL);
 	r->runs = false;
 }
@@ -467,7 +552,7 @@ int ip_kernel_recorder_stop(struct ip_kernel_recorder *r)
 	/* From here on nothing is said of descriptors: what closes them is not recorded any more.
 	 */
 	join(r);
-	ret = switch_all(r, false);
+	ret = switch_off(r);
 	if (ret == 0)
 		ret = ip_kernel_recorder_stats(r, &stats);
 	if (ret == 0)
@@ -522,14 +607,27 @@ void ip_kernel_recorder_destroy(struct ip_kernel_recorder *r)
 	ip_tracefs_close(&r->tracefs);
 	if (r->dir >= 0)
 		close(r->dir);
+	if (r->wake >= 0)
+		close(r->wake);
 	if (r->page)
 		kbuffer_free(r->page);
+	pthread_cond_destroy(&r->joined);
 	pthread_mutex_destroy(&r->lock);
 	free(r->bytes);
 	free(r->sources);
 	free(r->polls);
 	free(r->why);
 	free(r);
+}
+
+void ip_kernel_recorder_leave(const struct ip_kernel_recorder *r)
+{
+	for (size_t i = 0; r && i < r->nsources; i++)
+		if (r->sources[i].fd >= 0)
+			close(r->sources[i].fd);
+	if (r && r->tracefs.fd >= 0)
+		close(r->tracefs.fd);
+	tracefs_set_tracing_dir(NULL);
 }
 
 int ip_kernel_missing(unsigned groups, char **ret)

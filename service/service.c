@@ -16,6 +16,7 @@
 #include "common/notice.h"
 #include "common/now.h"
 #include "common/proc.h"
+#include "service/kernel_events.h"
 #include "service/members.h"
 #include "trace_writer/member_dirs.h"
 
@@ -36,7 +37,8 @@
 struct service {
 	const struct ip_service_options *options;
 	struct ip_member_dirs *dirs;
-	uint64_t *written; /* by all, in memory that workers share */
+	struct ip_service_kernel *kernel; /* NULL: no kernel events are recorded */
+	uint64_t *written;		  /* by all, in memory that workers share */
 	struct ip_service_members members;
 	uint64_t start_ns, look_ns, idle_ns, shown_ns, absent_ns;
 	bool blind; /* the last look failed, and that was told */
@@ -101,6 +103,7 @@ struct errand {
 /* In a worker: what this process held for the others. */
 static void release_others(const struct service *s, pid_t target)
 {
+	ip_service_kernel_leave(s->kernel);
 	for (size_t i = 0; i < s->members.n; i++)
 		if (s->members.items[i]->process.pid != target) {
 			ip_service_worker_release(&s->members.items[i]->worker);
@@ -140,6 +143,8 @@ static int start(struct service *s, struct ip_service_member *m, uint64_t now)
 		e.task.dir = ip_member_dirs_fd(s->dirs);
 	}
 	ip_service_worker_clear(&m->worker);
+	if (ip_service_kernel_add(s->kernel, &m->process) < 0)
+		return -1;
 	if (ip_service_worker_start(&m->worker, m->process.pid, work, &e) < 0)
 		return -1;
 	m->state = IP_SERVICE_RECORDING;
@@ -384,6 +389,10 @@ static int step(struct service *s)
 
 	if (poll_workers(s) < 0)
 		return -1;
+	if (ip_service_kernel_step(s->kernel) < 0) {
+		ip_notice("%s", ip_error_message());
+		s->ending = true;
+	}
 	now = ip_now_ns();
 	tell(s, now);
 	if (is_over(s, now)) {
@@ -454,10 +463,25 @@ static int record(struct service *s)
 		return -1;
 	if (o->dir && ip_member_dirs_create(o->dir, text, &s->dirs) < 0)
 		return -1;
+	if (o->kernel && o->kernel->groups &&
+	    ip_service_kernel_begin(o->kernel, s->dirs, s->written, &s->kernel) < 0)
+		return -1;
 	start_due(s, s->start_ns);
 	while ((ret = step(s)) > 0)
 		;
 	return ret;
+}
+
+/* Why the recording has failed is told already, where it has. */
+static void end_kernel(struct service *s, bool failed)
+{
+	_cleanup_free_ char *why = failed ? strdup(ip_error_message()) : NULL;
+
+	if (ip_service_kernel_end(s->kernel, &s->sum.kernel) < 0)
+		ip_notice("%s", ip_error_message());
+	s->kernel = NULL;
+	if (failed)
+		ip_error("%s", why ? why : "out of memory");
 }
 
 int ip_service_record(const struct ip_service_options *options, struct ip_service_sum *ret)
@@ -485,6 +509,7 @@ int ip_service_record(const struct ip_service_options *options, struct ip_servic
 	}
 	if (done == 0 && s.failed)
 		done = 1;
+	end_kernel(&s, done < 0);
 	*ret = s.sum;
 	ip_service_members_clear(&s.members);
 	ip_member_dirs_close(s.dirs);

@@ -25,6 +25,7 @@
 #define IP_SERVICE_H
 
 #include "common/trace/trace_members.h"
+#include "kernel_trace/recorder.h"
 #include "service/processes.h"
 #include "service/workers.h"
 
@@ -49,6 +50,7 @@ struct ip_service_sum {
 	size_t live;	  /* that are recorded now */
 	bool has_duration;
 	uint64_t left_ns;
+	struct ip_kernel_stats kernel; /* at the end */
 };
 
 struct ip_service_options {
@@ -57,6 +59,8 @@ struct ip_service_options {
 	 * that is not known; -1 with an error: it does not. NULL: not called */
 	int (*check)(void *context, const struct ip_service_process *process);
 	const char *dir; /* of the traces; NULL: none is made */
+	/* events of the kernel, of all processes (kernel_events.h); NULL: none. With dir only */
+	const struct ip_kernel_options *kernel;
 	uint64_t duration_ns;
 	/* begins, runs and ends the session of one process, in the worker */
 	int (*work)(void *context, const struct ip_service_task *task, int socket,

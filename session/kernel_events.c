@@ -40,12 +40,16 @@ int ip_session_kernel_begin(struct ip_session *s)
 		return ip_error("pid %d: system calls of 32-bit programs cannot be told apart from "
 				"those of others: take --kernel=sched,irq,faults",
 				s->target->pid);
-	if (ip_kernel_recorder_create(&s->options->kernel, s->target->pid, ip_trace_dirfd(s->trace),
-				      &s->kernel) < 0)
+	if (s->options->service)
+		return 0;
+	if (ip_kernel_recorder_create(&s->options->kernel, ip_trace_dirfd(s->trace), &s->kernel) <
+	    0)
 		return -1;
 	if (ip_trace_sync(s->trace) < 0 || describe(s) < 0)
 		return -1;
-	return ip_kernel_recorder_start(s->kernel);
+	return ip_kernel_recorder_start(s->kernel) < 0
+		       ? -1
+		       : ip_kernel_recorder_add(s->kernel, s->target->pid);
 }
 
 static int count(struct ip_session *s)
@@ -60,9 +64,9 @@ static int count(struct ip_session *s)
 
 enum ip_end_reason ip_session_kernel_step(struct ip_session *s)
 {
-	if (!s->kernel || s->kernel_failed)
+	if (!s->options->kernel.groups || s->kernel_failed)
 		return IP_END_NONE;
-	if (count(s) < 0) {
+	if (s->kernel && count(s) < 0) {
 		s->kernel_failed = true;
 		if (s->summary->kernel.no_space)
 			return IP_END_NO_SPACE;

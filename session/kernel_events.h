@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * --kernel in a session: events of the kernel are recorded from before the probes go live until
- * after nothing is recorded any more (kernel_trace/recorder.h).
+ * after nothing is recorded any more (kernel_trace/recorder.h). Where the session is one of a
+ * service, the service records them, for all of its processes (service/kernel_events.h).
  */
 #ifndef IP_KERNEL_EVENTS_H
 #define IP_KERNEL_EVENTS_H

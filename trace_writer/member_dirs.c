@@ -13,6 +13,7 @@
 #include "common/cleanup.h"
 #include "common/dir.h"
 #include "common/error.h"
+#include "common/trace/kernel_format.h"
 #include "common/trace/trace_dir.h"
 #include "trace_writer/place.h"
 
@@ -93,6 +94,20 @@ int ip_member_dirs_remove(struct ip_member_dirs *dirs, const char *name)
 		return ip_trace_members_write(dirs->fd, dirs->dir, m);
 	}
 	return 0;
+}
+
+int ip_member_dirs_set_kernel(struct ip_member_dirs *dirs, unsigned groups, uint64_t events,
+			      uint64_t lost)
+{
+	char *names = ip_kernel_groups_text(groups);
+
+	if (!names)
+		return ip_error("out of memory");
+	free(dirs->members.kernel_groups);
+	dirs->members.kernel_groups = names;
+	dirs->members.kernel_events = events;
+	dirs->members.kernel_lost = lost;
+	return ip_trace_members_write(dirs->fd, dirs->dir, &dirs->members);
 }
 
 void ip_member_dirs_keep_made(struct ip_member_dirs *dirs)

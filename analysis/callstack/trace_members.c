@@ -327,6 +327,7 @@ static int open_members(struct ip_trace_reader *t, int fd, struct ip_trace_progr
 	if (!members)
 		return ip_error("out of memory");
 	members->service = ip_steal_ptr(list->service);
+	members->kernel_groups = ip_steal_ptr(list->kernel_groups);
 	for (size_t i = 0; i < list->n; i++)
 		if (open_member(t, fd, progress, members, &list->items[i]) < 0) {
 			ip_recording_members_destroy(members);
@@ -337,7 +338,12 @@ static int open_members(struct ip_trace_reader *t, int fd, struct ip_trace_progr
 		return t->ndamages ? ip_error("%s", t->damages[0])
 				   : ip_error("%s: no process of it has been recorded yet", t->dir);
 	}
-	return ip_recording_join(members, &t->session) < 0 ? -1 : join(t);
+	if (ip_recording_join(members, &t->session) < 0)
+		return -1;
+	t->session->kernel_groups = members->kernel_groups;
+	t->session->kernel_events = list->kernel_events;
+	t->session->kernel_lost = list->kernel_lost;
+	return join(t);
 }
 
 int ip_trace_reader_open(const char *dir, struct ip_trace_reader **ret)

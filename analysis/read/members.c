@@ -34,6 +34,7 @@ void ip_recording_members_destroy(struct ip_recording_members *members)
 	}
 	free(members->items);
 	free(members->service);
+	free(members->kernel_groups);
 	free(members);
 }
 

@@ -4,8 +4,6 @@
  */
 #include "analysis/wait/descriptors.h"
 
-#include "analysis/wait/thread_states.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -15,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/wait/inherited.h"
+#include "analysis/wait/thread_states.h"
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -106,6 +106,7 @@ void ip_descriptors_clear(struct ip_descriptors *descriptors)
 {
 	free(descriptors->items);
 	free(descriptors->memory);
+	ip_inherited_destroy(descriptors->inherited);
 	*descriptors = (struct ip_descriptors){0};
 }
 
@@ -148,13 +149,15 @@ static void end_many(struct ip_descriptors *descriptors, uint32_t pid, const str
 }
 
 void ip_descriptors_end(struct ip_descriptors *descriptors, const struct ip_closing *closings,
-			size_t n, uint32_t (*pid_of)(void *context, int32_t tid), void *context)
+			size_t n,
+			uint32_t (*pid_of)(const void *context, int32_t tid, uint64_t tsc),
+			const void *context)
 {
 	size_t many = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		const struct ip_closing *c = &closings[i];
-		const uint32_t pid = pid_of(context, c->tid);
+		const uint32_t pid = pid_of(context, c->tid, c->tsc);
 
 		if (pid && c->from == c->to) {
 			end_one(descriptors, pid, c->from, c->tsc);
@@ -169,13 +172,31 @@ void ip_descriptors_end(struct ip_descriptors *descriptors, const struct ip_clos
 	}
 }
 
+/* When what a process had at its beginning was noted: the earliest of its lines. */
+static uint64_t first_of(const struct ip_descriptors *descriptors, uint32_t pid)
+{
+	const struct ip_descriptor key = {.pid = pid, .fd = -1, .from = UINT64_MAX};
+	uint64_t first = UINT64_MAX;
+
+	for (size_t i = up_to(descriptors, &key);
+	     i < descriptors->n && descriptors->items[i].pid == pid; i++)
+		first = descriptors->items[i].from < first ? descriptors->items[i].from : first;
+	return first;
+}
+
 const struct ip_descriptor *ip_descriptors_find(const struct ip_descriptors *descriptors,
 						uint32_t pid, int32_t fd, uint64_t tsc)
 {
-	const struct ip_descriptor key = {
-		.from = tsc > descriptors->first ? tsc : descriptors->first, .pid = pid, .fd = fd};
+	const struct ip_descriptor key = {.from = !tsc ? first_of(descriptors, pid)
+						  : tsc > descriptors->first ? tsc
+									     : descriptors->first,
+					  .pid = pid,
+					  .fd = fd};
 	const size_t n = up_to(descriptors, &key);
 	const struct ip_descriptor *d = n ? &descriptors->items[n - 1] : NULL;
 
-	return d && d->pid == pid && d->fd == fd && key.from < d->to ? d : NULL;
+	d = d && d->pid == pid && d->fd == fd ? d : NULL;
+	if (descriptors->inherited)
+		return ip_inherited_find(descriptors->inherited, descriptors, d, pid, fd, key.from);
+	return d && key.from < d->to ? d : NULL;
 }

@@ -24,9 +24,10 @@ struct ip_descriptor {
 struct ip_descriptors {
 	struct ip_descriptor *items; /* by pid, descriptor, from */
 	size_t n;
-	size_t invalid; /* lines */
-	uint64_t first; /* TSC: what was there at the beginning was noted then */
-	char *memory;	/* of the texts */
+	size_t invalid;			/* lines */
+	uint64_t first;			/* TSC: what was there at the beginning was noted then */
+	char *memory;			/* of the texts */
+	struct ip_inherited *inherited; /* NULL: what children inherit is not known */
 };
 
 /* Reads the file of a trace, where it has one: else the result is empty. Returns 0, or -1 with an
@@ -36,13 +37,16 @@ int ip_descriptors_read(const char *dir, struct ip_descriptors *ret);
 int ip_descriptors_parse(char *text, struct ip_descriptors *ret);
 void ip_descriptors_clear(struct ip_descriptors *descriptors);
 
-/* Ends what was closed. pid_of: the process of a thread; 0: not known, then of any process. */
+/* Ends what was closed. pid_of: the process of a thread at a time; 0: not known, then of any
+ * process. */
 struct ip_closing;
 void ip_descriptors_end(struct ip_descriptors *descriptors, const struct ip_closing *closings,
-			size_t n, uint32_t (*pid_of)(void *context, int32_t tid), void *context);
+			size_t n,
+			uint32_t (*pid_of)(const void *context, int32_t tid, uint64_t tsc),
+			const void *context);
 
 /* What a descriptor was at a time, or when what was there at the beginning was noted, if that is
- * later; NULL: not known. */
+ * later (at time 0: what the process had at its beginning); NULL: not known. */
 const struct ip_descriptor *ip_descriptors_find(const struct ip_descriptors *descriptors,
 						uint32_t pid, int32_t fd, uint64_t tsc);
 

@@ -50,8 +50,7 @@ struct use {
 struct maker {
 	const struct ip_states *states;
 	const struct ip_descriptors *descriptors;
-	uint32_t (*pid_of)(void *context, int32_t tid);
-	void *context;
+	const struct ip_thread_owners *owners;
 	struct ip_wait_objects files;
 	struct event *events;
 	size_t nevents;
@@ -66,7 +65,8 @@ struct maker {
 static uint32_t pid_of(const struct maker *m, const struct ip_thread_states *t)
 {
 	for (unsigned i = 0; t && i < PARENTS_MOST; i++) {
-		uint32_t pid = m->pid_of(m->context, t->tid);
+		uint32_t pid = m->owners->pid_of(m->owners->context, t->tid,
+						 t->nspans ? t->spans[0].from : t->begin);
 
 		if (pid)
 			return pid;
@@ -102,7 +102,7 @@ static int put_wait(struct maker *m, const struct ip_thread_states *t, uint32_t 
 
 	if (!file && !ip_wait_is_lock(&wait->call))
 		return 0;
-	ip_wait_object_of(wait, m->descriptors, m->pid_of(m->context, t->tid), &e.object);
+	ip_wait_object_of_thread(wait, m->descriptors, m->owners, t->tid, from, &e.object);
 	if (file) {
 		uint32_t number = ip_wait_objects_add(&m->files, &e.object);
 
@@ -384,12 +384,10 @@ static int make(struct maker *m, struct ip_trace_reader *trace, struct ip_lock_p
 struct ip_lock_profile *ip_lock_profile_make(struct ip_trace_reader *trace,
 					     const struct ip_states *states,
 					     const struct ip_descriptors *descriptors,
-					     uint32_t (*pid)(void *context, int32_t tid),
-					     void *context)
+					     const struct ip_thread_owners *owners)
 {
 	struct ip_lock_profile *p = calloc(1, sizeof(*p));
-	struct maker m = {
-		.states = states, .descriptors = descriptors, .pid_of = pid, .context = context};
+	struct maker m = {.states = states, .descriptors = descriptors, .owners = owners};
 	int ret = p ? make(&m, trace, p) : ip_error("out of memory");
 
 	ip_wait_objects_clear(&m.files);

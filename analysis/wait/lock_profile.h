@@ -52,13 +52,12 @@ struct ip_lock_profile {
 	struct ip_lock_function *functions;
 };
 
-/* trace: NULL: functions are not asked for. pid_of: the process of a thread, as far as is known; 0:
- * it is not. What is given must outlive the profile. Returns NULL with an error. */
+/* trace: NULL: functions are not asked for. What is given must outlive the profile. Returns NULL
+ * with an error. */
 struct ip_lock_profile *ip_lock_profile_make(struct ip_trace_reader *trace,
 					     const struct ip_states *states,
 					     const struct ip_descriptors *descriptors,
-					     uint32_t (*pid_of)(void *context, int32_t tid),
-					     void *context);
+					     const struct ip_thread_owners *owners);
 void ip_lock_profile_destroy(struct ip_lock_profile *profile);
 
 #endif

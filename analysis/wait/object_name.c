@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/read/members.h"
 #include "analysis/wait/thread_states.h"
 #include "analysis/wait/variable_member.h"
 #include "common/arch/syscalls.h"
@@ -24,25 +25,45 @@ struct module {
 	Dwarf *dwarf;		 /* NULL: it has no debug information */
 };
 
-struct ip_object_names {
+/* The modules of one process, or of one member of a recording of several: each has them elsewhere.
+ */
+struct image {
 	const struct ip_recording *session;
 	struct module *modules; /* those of the session, then the others */
+};
+
+struct ip_object_names {
+	struct image *images; /* by member */
+	size_t n;
 	char text[512];
 };
+
+static size_t modules_of(const struct image *image)
+{
+	return image->session ? image->session->nmodules + image->session->nothers : 0;
+}
 
 struct ip_object_names *ip_object_names_create(const struct ip_recording *session)
 {
 	struct ip_object_names *names = calloc(1, sizeof(*names));
+	const struct ip_recording_members *members = session->members;
 
 	if (names) {
-		names->session = session;
-		names->modules =
-			calloc(session->nmodules + session->nothers + 1, sizeof(*names->modules));
+		names->n = members ? members->n : 1;
+		names->images = calloc(names->n + 1, sizeof(*names->images));
 	}
-	if (names && names->modules)
+	for (size_t i = 0; names && names->images && i < names->n; i++) {
+		struct image *image = &names->images[i];
+
+		image->session = members ? members->items[i].own : session;
+		image->modules = calloc(modules_of(image) + 1, sizeof(*image->modules));
+		if (!image->modules)
+			names->n = i; /* what is behind it was not laid out */
+	}
+	if (names && names->images && names->n == (members ? members->n : 1))
 		return names;
 	ip_error("out of memory");
-	free(names);
+	ip_object_names_destroy(names);
 	return NULL;
 }
 
@@ -58,15 +79,18 @@ void ip_object_names_destroy(struct ip_object_names *names)
 {
 	if (!names)
 		return;
-	for (size_t i = 0; i < names->session->nmodules + names->session->nothers; i++)
-		close_file(&names->modules[i]);
-	free(names->modules);
+	for (size_t i = 0; names->images && i < names->n; i++) {
+		for (size_t k = 0; k < modules_of(&names->images[i]); k++)
+			close_file(&names->images[i].modules[k]);
+		free(names->images[i].modules);
+	}
+	free(names->images);
 	free(names);
 }
 
-static const struct ip_recording_module *recorded(const struct ip_object_names *names, size_t i)
+static const struct ip_recording_module *recorded(const struct image *image, size_t i)
 {
-	const struct ip_recording *s = names->session;
+	const struct ip_recording *s = image->session;
 
 	return i < s->nmodules ? &s->modules[i] : &s->others[i - s->nmodules];
 }
@@ -131,16 +155,16 @@ static void open_file(struct module *m, const struct ip_recording_module *r)
 	close_file(m);
 }
 
-static const char *name_address(struct ip_object_names *names, uint64_t address)
+static const char *name_address(struct ip_object_names *names, uint32_t member, uint64_t address)
 {
-	const struct ip_recording *s = names->session;
+	const struct image *image = member < names->n ? &names->images[member] : NULL;
 	const char *variable;
-	char member[256];
+	char part[256];
 	uint64_t offset;
 
-	for (size_t i = 0; i < s->nmodules + s->nothers; i++) {
-		struct module *m = &names->modules[i];
-		const struct ip_recording_module *r = recorded(names, i);
+	for (size_t i = 0; image && i < modules_of(image); i++) {
+		struct module *m = &image->modules[i];
+		const struct ip_recording_module *r = recorded(image, i);
 		const char *file = strrchr(r->path, '/') ? strrchr(r->path, '/') + 1 : r->path;
 
 		if (!m->looked) {
@@ -152,9 +176,9 @@ static const char *name_address(struct ip_object_names *names, uint64_t address)
 		if (!find_variable(m->elf->elf, address - r->load_bias, &variable, &offset))
 			snprintf(names->text, sizeof(names->text), "%s+0x%" PRIx64, file,
 				 address - r->load_bias);
-		else if (ip_variable_member(m->dwarf, address - r->load_bias - offset, offset,
-					    member, sizeof(member)))
-			snprintf(names->text, sizeof(names->text), "&%s%s", variable, member);
+		else if (ip_variable_member(m->dwarf, address - r->load_bias - offset, offset, part,
+					    sizeof(part)))
+			snprintf(names->text, sizeof(names->text), "&%s%s", variable, part);
 		else if (offset)
 			snprintf(names->text, sizeof(names->text), "&%s+%" PRIu64, variable,
 				 offset);
@@ -180,7 +204,7 @@ const char *ip_object_name(struct ip_object_names *names, const struct ip_wait_o
 	if (o->text)
 		return o->text;
 	if (o->address)
-		return name_address(names, o->address);
+		return name_address(names, o->member, o->address);
 	if (o->kind == IP_WAIT_CHILD && o->pid)
 		snprintf(names->text, sizeof(names->text), "pid %d", o->pid);
 	else if (o->fd >= 0 && call)

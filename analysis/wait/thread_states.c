@@ -4,6 +4,7 @@
  */
 #include "analysis/wait/thread_states.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -33,11 +34,16 @@ enum {
 	FORK_CHILD_TID = 36,
 	EXIT_TID = 16,
 	STATE_TID = 0,
+	STATE_PID = 4,
 	STATE_NAME = 12,
 	STATE_STATUS = 40,
 	CALL_TID = 0,
 	CALL_NUMBER = 4,
 	CALL_ARGUMENTS = 8,
+	IDS_TID = 0,
+	IDS_PID = 4,
+	IDS_INNER_TID = 8,
+	IDS_INNER_PID = 12,
 };
 
 static size_t slot_of(const struct ip_states *s, int32_t tid)
@@ -247,16 +253,60 @@ static int note_wakeup(struct ip_states *s, const struct ip_kernel_record *r)
 	return begin_span(t, &(struct ip_thread_span){.from = r->tsc, .state = IP_THREAD_RUNNABLE});
 }
 
+static int add_birth(struct ip_states *s, const struct ip_thread_birth *birth)
+{
+	if (ip_array_grow(&s->births, s->nbirths, sizeof(*birth)) < 0)
+		return -1;
+	s->births[s->nbirths++] = *birth;
+	return 0;
+}
+
+/* Whether the call makes a process: of clone3(2) that stands in the caller's memory. */
+static int8_t makes_process(const struct ip_thread_call *call)
+{
+	switch (call->number) {
+	case SYS_fork:
+	case SYS_vfork:
+		return 1;
+	case SYS_clone:
+		return !(call->arguments[0] & CLONE_THREAD);
+	default:
+		return -1;
+	}
+}
+
 static int note_fork(struct ip_states *s, const struct ip_kernel_record *r)
 {
-	struct ip_thread_states *t = make(s, ip_kernel_s32(r, FORK_CHILD_TID), r->tsc);
+	struct ip_thread_birth birth = {.tsc = r->tsc,
+					.tid = ip_kernel_s32(r, FORK_CHILD_TID),
+					.parent = ip_kernel_s32(r, FORK_PARENT_TID)};
+	struct ip_thread_states *parent = get(s, birth.parent), *t;
 
+	if (!parent)
+		return -1;
+	birth.is_process = makes_process(&parent->call);
+	if (add_birth(s, &birth) < 0)
+		return -1;
+	parent->born = s->nbirths;
+	t = make(s, birth.tid, r->tsc);
 	if (!t)
 		return -1;
 	t->parent = ip_kernel_s32(r, FORK_PARENT_TID);
 	memcpy(t->name, r->fields + FORK_CHILD_COMM, sizeof(t->name));
 	t->name[sizeof(t->name) - 1] = '\0';
 	return 0;
+}
+
+/* The parent's call that has made a thread tells it how the parent calls it. */
+static void note_born(struct ip_states *s, struct ip_thread_states *parent, uint16_t number,
+		      int64_t result)
+{
+	const bool makes = number == SYS_clone || number == SYS_clone3 || number == SYS_fork ||
+			   number == SYS_vfork;
+
+	if (parent->born && makes && result > 0 && result <= INT32_MAX)
+		s->births[parent->born - 1].inner_tid = result;
+	parent->born = 0;
 }
 
 /* Events of a CPU were lost: whoever did not run on another one may have done anything. */
@@ -309,6 +359,7 @@ static int note_closing(struct ip_states *s, const struct ip_kernel_record *r,
 		break;
 	case SYS_execve:
 	case SYS_execveat:
+		c.executes = true;
 		break;
 	default:
 		return 0;
@@ -353,6 +404,7 @@ static int note_call(struct ip_states *s, const struct ip_kernel_record *r)
 		return -1;
 	if (begin_first(s, t, IP_THREAD_RUNNING, r->cpu) < 0)
 		return -1;
+	t->calls_known = true;
 	t->fault = 0;
 	call = (struct ip_thread_call){.begin = r->tsc, .number = number};
 	memcpy(call.arguments, r->fields,
@@ -407,6 +459,8 @@ static int note_return(struct ip_states *s, const struct ip_kernel_record *r)
 		return -1;
 	if (begin_first(s, t, IP_THREAD_RUNNING, r->cpu) < 0)
 		return -1;
+	t->calls_known = true;
+	note_born(s, t, r->id - IP_KERNEL_SYSCALL_EXIT, ip_kernel_u64(r, 0));
 	if (ip_wait_is_poll(&t->call))
 		t->polled = 0;
 	for (size_t i = t->first_wait; i < t->nwaits; i++) {
@@ -432,29 +486,56 @@ static int note_return(struct ip_states *s, const struct ip_kernel_record *r)
 	return 0;
 }
 
-/* What was so at the beginning. An event that has come meanwhile is newer. */
+/* What was so when the process began to be recorded. An event that has come meanwhile is newer. */
 static int note_state(struct ip_states *s, const struct ip_kernel_record *r)
 {
-	struct ip_thread_states *t = get(s, ip_kernel_s32(r, STATE_TID));
+	const struct ip_thread_birth birth = {.tsc = r->tsc,
+					      .tid = ip_kernel_s32(r, STATE_TID),
+					      .pid = ip_kernel_s32(r, STATE_PID),
+					      .is_process = ip_kernel_s32(r, STATE_TID) ==
+							    ip_kernel_s32(r, STATE_PID)};
+	struct ip_thread_states *t = get(s, birth.tid);
 
 	if (!t)
 		return -1;
 	if (!*t->name)
 		memcpy(t->name, r->fields + STATE_NAME, sizeof(t->name) - 1);
-	return 0;
+	return add_birth(s, &birth);
 }
 
+/* The ids of a thread in another pid namespace. */
+static int note_ids(struct ip_states *s, const struct ip_kernel_record *r)
+{
+	const struct ip_thread_birth birth = {.tsc = r->tsc,
+					      .tid = ip_kernel_s32(r, IDS_TID),
+					      .pid = ip_kernel_s32(r, IDS_PID),
+					      .inner_tid = ip_kernel_s32(r, IDS_INNER_TID),
+					      .inner_pid = ip_kernel_s32(r, IDS_INNER_PID),
+					      .is_process = ip_kernel_s32(r, IDS_TID) ==
+							    ip_kernel_s32(r, IDS_PID)};
+
+	return add_birth(s, &birth);
+}
+
+/* The call that a thread was blocked in when its process began to be recorded. The thread has been
+ * in it ever since, if no other call of it has been seen. */
 static int note_call_state(struct ip_states *s, const struct ip_kernel_record *r)
 {
 	struct ip_thread_states *t = get(s, ip_kernel_s32(r, CALL_TID));
 
 	if (!t)
 		return -1;
-	if (t->nspans || t->call.number != IP_NO_CALL)
+	if (t->calls_known || t->call.number != IP_NO_CALL)
 		return 0;
 	t->call.number = ip_kernel_s32(r, CALL_NUMBER);
 	memcpy(t->call.arguments, r->fields + CALL_ARGUMENTS, sizeof(t->call.arguments));
-	return begin_wait(t, s->begin, 'S');
+	if (!t->nspans)
+		return begin_wait(t, s->begin, 'S');
+	if (state_of(t) == IP_THREAD_BLOCKED) {
+		t->first_wait = last_span(t)->wait;
+		t->waits[t->first_wait].call = t->call;
+	}
+	return 0;
 }
 
 static int take(struct ip_states *s, const struct ip_kernel_record *r)
@@ -484,6 +565,8 @@ static int take(struct ip_states *s, const struct ip_kernel_record *r)
 		return t ? 0 : -1;
 	case IP_KERNEL_PROCESS_STATE:
 		return note_state(s, r);
+	case IP_KERNEL_IDS_STATE:
+		return note_ids(s, r);
 	case IP_KERNEL_SYSCALL_STATE:
 		return note_call_state(s, r);
 	default:
@@ -575,6 +658,7 @@ void ip_states_destroy(struct ip_states *s)
 	free(s->closings);
 	free(s->wakes);
 	free(s->losses);
+	free(s->births);
 	free(s->index);
 	free(s);
 }

@@ -103,6 +103,21 @@ struct ip_thread_states {
 	/* indexes of the waits of its last call for several descriptors, if it has not used one
 	 * since; polled: behind the last of them */
 	size_t polled_wait, polled;
+	size_t born;	  /* index + 1 in births of the thread that its call has made */
+	bool calls_known; /* one of its calls was seen to begin or to return */
+};
+
+/* A thread that was made, or was there when its process began to be recorded. */
+struct ip_thread_birth {
+	uint64_t tsc;
+	int32_t tid;
+	int32_t parent; /* the thread that has made it; 0: it was there */
+	int32_t pid;	/* its process, where that is told; 0: it is not */
+	/* its id, and that of its process, in the pid namespace of its parent, or its own where it
+	 * was there; 0: not told */
+	int32_t inner_tid, inner_pid;
+	/* whether it is a process of its own: yes (1), no (0), not told (-1) */
+	int8_t is_process;
 };
 
 /* Descriptors of a process that were closed, or given to something else. */
@@ -110,6 +125,7 @@ struct ip_closing {
 	uint64_t tsc;
 	int32_t tid;
 	uint32_t from, to; /* numbers, both included */
+	bool executes;	   /* the process executes a program */
 };
 
 /* A system call that wakes a thread which waits for a futex, if there is one. */
@@ -130,6 +146,8 @@ struct ip_states {
 	size_t nwakes;
 	uint64_t *losses; /* when it was noticed that events were lost, in order of time */
 	size_t nlosses;
+	struct ip_thread_birth *births; /* in order of time, of all processes */
+	size_t nbirths;
 	/* Private: the newest thread of each tid (open addressing, index + 1). */
 	uint32_t *index;
 	size_t index_size;

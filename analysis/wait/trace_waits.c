@@ -7,55 +7,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "analysis/wait/inherited.h"
 #include "common/error.h"
 
-struct thread_process {
-	int32_t tid;
-	uint32_t pid;
-};
-
-struct thread_processes {
-	struct thread_process *items; /* sorted */
-	size_t n;
-};
-
-static int by_tid(const void *left, const void *right)
+static uint32_t pid_of(const void *ids, int32_t tid, uint64_t tsc)
 {
-	const struct thread_process *a = left, *b = right;
-
-	return a->tid < b->tid ? -1 : a->tid > b->tid;
-}
-
-static uint32_t pid_of(void *context, int32_t tid)
-{
-	const struct thread_processes *all = context;
-	const struct thread_process wanted = {.tid = tid},
-				    *found = all->n ? bsearch(&wanted, all->items, all->n,
-							      sizeof(wanted), by_tid)
-						    : NULL;
-
-	return found ? found->pid : 0;
+	return ip_machine_ids_pid(ids, tid, tsc);
 }
 
 static int read_descriptors(struct ip_trace_reader *trace, struct ip_trace_waits *w)
 {
-	struct thread_processes all = {.items = calloc(trace->nruns + 1, sizeof(*all.items))};
-
-	if (!all.items)
-		return ip_error("out of memory");
-	for (; all.n < trace->nruns; all.n++)
-		all.items[all.n] = (struct thread_process){(int32_t)trace->runs[all.n].tid,
-							   trace->runs[all.n].pid};
-	if (all.n)
-		qsort(all.items, all.n, sizeof(*all.items), by_tid);
-	if (ip_descriptors_read(trace->dir, &w->descriptors) < 0) {
-		free(all.items);
+	w->ids = ip_machine_ids_create(trace, w->states);
+	if (!w->ids || ip_descriptors_read(trace->dir, &w->descriptors) < 0)
 		return -1;
-	}
 	ip_descriptors_end(&w->descriptors, w->states->closings, w->states->nclosings, pid_of,
-			   &all);
-	free(all.items);
-	return 0;
+			   w->ids);
+	w->descriptors.inherited = ip_inherited_create(w->ids, w->states);
+	return w->descriptors.inherited ? 0 : -1;
 }
 
 int ip_trace_waits_read(struct ip_trace_reader *trace, struct ip_trace_waits **ret)
@@ -91,6 +59,7 @@ void ip_trace_waits_destroy(struct ip_trace_waits *w)
 		return;
 	ip_object_names_destroy(w->names);
 	ip_descriptors_clear(&w->descriptors);
+	ip_machine_ids_destroy(w->ids);
 	ip_states_destroy(w->states);
 	ip_kernel_reader_close(w->reader);
 	free(w);

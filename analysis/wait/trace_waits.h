@@ -8,6 +8,7 @@
 
 #include "analysis/callstack/trace.h"
 #include "analysis/wait/descriptors.h"
+#include "analysis/wait/machine_ids.h"
 #include "analysis/wait/object_name.h"
 #include "analysis/wait/thread_states.h"
 
@@ -17,11 +18,13 @@ struct ip_trace_waits {
 	struct ip_object_names *names;
 	/* what is wrong with the events, a line each; NULL behind the last */
 	const char *const *damage;
+	struct ip_machine_ids *ids;
 	struct ip_kernel_reader *reader; /* private: has the lines */
 };
 
-/* Reads the kernel's events of a trace, which must outlive them. Returns 1; 0: it has none, and
- * *ret is NULL; -1 with an error. */
+/* Reads the kernel's events of a trace, which must outlive them. Its threads and processes have the
+ * machine's ids then (machine_ids.h). Returns 1; 0: it has none, and *ret is NULL; -1 with an
+ * error. */
 int ip_trace_waits_read(struct ip_trace_reader *trace, struct ip_trace_waits **ret);
 void ip_trace_waits_destroy(struct ip_trace_waits *waits);
 

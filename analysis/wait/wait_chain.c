@@ -11,8 +11,7 @@
 struct finder {
 	const struct ip_states *states;
 	const struct ip_descriptors *descriptors;
-	uint32_t (*pid_of)(void *context, int32_t tid);
-	void *context;
+	const struct ip_thread_owners *owners;
 	/* of one link: the candidates */
 	struct candidate {
 		struct ip_chain_link link;
@@ -59,8 +58,8 @@ static void add(struct finder *f, const struct ip_thread_states *t,
 	if (like.state == IP_THREAD_GONE)
 		like.state = IP_THREAD_UNKNOWN;
 	if (wait)
-		ip_wait_object_of(wait, f->descriptors, f->pid_of(f->context, t->tid),
-				  &like.object);
+		ip_wait_object_of_thread(wait, f->descriptors, f->owners, t->tid, from,
+					 &like.object);
 	like.ticks = to - from;
 	c = find(f, &like);
 	if (!c)
@@ -109,12 +108,10 @@ static struct candidate *most(struct finder *f, const struct ip_thread_states *t
 }
 
 void ip_wait_chain_find(const struct ip_states *states, const struct ip_descriptors *descriptors,
-			uint32_t (*pid_of)(void *context, int32_t tid), void *context,
-			const struct ip_thread_states *t, uint64_t from, uint64_t to,
-			struct ip_wait_chain *ret)
+			const struct ip_thread_owners *owners, const struct ip_thread_states *t,
+			uint64_t from, uint64_t to, struct ip_wait_chain *ret)
 {
-	struct finder f = {
-		.states = states, .descriptors = descriptors, .pid_of = pid_of, .context = context};
+	struct finder f = {.states = states, .descriptors = descriptors, .owners = owners};
 
 	ret->n = 0;
 	while (t && ret->n < IP_CHAIN_MOST) {

@@ -34,9 +34,8 @@ struct ip_wait_chain {
 	size_t n;
 };
 
-/* pid_of: the process of a thread, by which descriptors are known. */
 void ip_wait_chain_find(const struct ip_states *states, const struct ip_descriptors *descriptors,
-			uint32_t (*pid_of)(void *context, int32_t tid), void *context,
+			const struct ip_thread_owners *owners,
 			const struct ip_thread_states *thread, uint64_t from, uint64_t to,
 			struct ip_wait_chain *ret);
 

@@ -362,9 +362,19 @@ void ip_wait_object_of(const struct ip_thread_wait *wait, const struct ip_descri
 
 bool ip_wait_object_same(const struct ip_wait_object *a, const struct ip_wait_object *b)
 {
-	if (a->kind != b->kind || a->address != b->address || a->pid != b->pid)
+	if (a->kind != b->kind || a->address != b->address || a->pid != b->pid ||
+	    a->member != b->member)
 		return false;
 	if (a->text || b->text)
 		return a->text && b->text && !strcmp(a->text, b->text);
 	return a->fd == b->fd && a->call == b->call;
+}
+
+void ip_wait_object_of_thread(const struct ip_thread_wait *wait,
+			      const struct ip_descriptors *descriptors,
+			      const struct ip_thread_owners *owners, int32_t tid, uint64_t tsc,
+			      struct ip_wait_object *ret)
+{
+	ip_wait_object_of(wait, descriptors, owners->pid_of(owners->context, tid, tsc), ret);
+	ip_wait_object_in(ret, owners->member_of ? owners->member_of(owners->context, tid) : 0);
 }

@@ -43,7 +43,15 @@ struct ip_wait_object {
 	uint16_t call;	  /* the system call; IP_NO_CALL: none */
 	int32_t pid;	  /* child: the one that was waited for; 0: any */
 	const char *text; /* what the descriptor is; NULL: not known. The descriptors own it */
+	uint32_t member;  /* of the recording: whose address it is, or descriptor without text */
 };
+
+/* Tells in which member of a recording of several processes a wait was: an address means something
+ * else in each. */
+static inline void ip_wait_object_in(struct ip_wait_object *object, uint32_t member)
+{
+	object->member = object->address || (!object->text && object->fd >= 0) ? member : 0;
+}
 
 /* What a wait was for. descriptors: of the trace; NULL: none is known. pid: the thread's process.
  */
@@ -53,6 +61,21 @@ void ip_wait_object_of(const struct ip_thread_wait *wait, const struct ip_descri
 /* Whether two are one object. A descriptor that is known is the same object in whatever process and
  * by whatever number. */
 bool ip_wait_object_same(const struct ip_wait_object *a, const struct ip_wait_object *b);
+
+/* To whom threads belong. */
+struct ip_thread_owners {
+	/* the process of a thread at a time; 0: not known */
+	uint32_t (*pid_of)(const void *context, int32_t tid, uint64_t tsc);
+	/* the member of a recording of several processes; NULL: all are of one */
+	uint32_t (*member_of)(const void *context, int32_t tid);
+	const void *context;
+};
+
+/* What a wait of a thread, which began at a time, was for. */
+void ip_wait_object_of_thread(const struct ip_thread_wait *wait,
+			      const struct ip_descriptors *descriptors,
+			      const struct ip_thread_owners *owners, int32_t tid, uint64_t tsc,
+			      struct ip_wait_object *ret);
 
 /* The descriptor that a system call works on; -1: none. */
 int32_t ip_wait_call_fd(const struct ip_thread_call *call);

@@ -28,6 +28,7 @@ struct maker {
 	size_t n, stack_room;
 	uint64_t now;	   /* up to which the thread's time has been given to nodes */
 	uint32_t pid, tid; /* tid: the wanted one; 0: all */
+	uint32_t member;
 	bool skips;
 	const struct ip_thread_states *thread; /* NULL: no kernel event is of this thread */
 	size_t span;			       /* that now lies in, or the first one behind it */
@@ -42,6 +43,7 @@ static uint32_t object_of_wait(struct maker *m, uint32_t wait)
 	if (m->span_objects[wait] != NOT_MADE)
 		return m->span_objects[wait];
 	ip_wait_object_of(&m->thread->waits[wait], m->descriptors, m->pid, &object);
+	ip_wait_object_in(&object, m->member);
 	m->span_objects[wait] = ip_wait_objects_add(&m->objects, &object);
 	m->failed |= m->span_objects[wait] == UINT32_MAX;
 	return m->span_objects[wait];
@@ -245,6 +247,7 @@ static void on_run(void *context, const struct ip_thread_packets *run)
 	m->span = 0;
 	m->run = run - m->trace->runs;
 	m->pid = run->pid;
+	m->member = run->member;
 	m->thread = ip_states_find(m->states, run->tid,
 				   run->begin > m->states->begin ? run->begin : m->states->begin);
 	free(m->span_objects);

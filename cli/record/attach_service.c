@@ -47,6 +47,7 @@ struct service {
 	struct ip_process_set *eventful, *all;
 	size_t recorded, changed, without; /* without: there was nothing to record */
 	size_t most_functions;		   /* of a process */
+	struct ip_kernel_stats kernel;
 };
 
 /* ---- the worker's side ---- */
@@ -282,6 +283,8 @@ static void print_json(const struct service *s)
 	ip_json_double(&j, "looks_us", s->sum.looks_ns / 1e3);
 	ip_json_double(&j, "looks_max_us", s->sum.longest_look_ns / 1e3);
 	cli_json_renewed(&j, &s->gaps);
+	if (s->options->session.kernel.groups)
+		cli_json_kernel(&j, &s->kernel);
 	ip_json_string(&j, "dir", s->recorded ? s->options->session.dir : NULL);
 	ip_json_uint(&j, "duration_ns", ip_now_ns() - s->start_ns);
 	ip_json_array(&j, "members");
@@ -324,6 +327,8 @@ static void print_summary(const struct service *s)
 		ip_print(stderr, "iprobe: %s call%s counted\n",
 			 ip_format_count(s->sum.counted, counted), ip_plural(s->sum.counted));
 	cli_record_tell_all(s->options, s->most_functions);
+	if (s->options->session.kernel.groups)
+		cli_record_tell_kernel("", &s->kernel);
 	if (all > eventful && eventful)
 		snprintf(none, sizeof(none), " (%" PRIu64 " of them recorded none)",
 			 all - eventful);
@@ -422,6 +427,7 @@ int cli_attach_service(const struct ip_service_choice *choice,
 			    .start_ns = ip_now_ns()};
 	const struct ip_service_options service = {.choice = *choice,
 						   .dir = options->session.dir,
+						   .kernel = &options->session.kernel,
 						   .duration_ns = options->session.duration_ns,
 						   .work = work,
 						   .on_end = take_result,
@@ -430,6 +436,7 @@ int cli_attach_service(const struct ip_service_choice *choice,
 						   .restore = restore,
 						   .context = &s};
 	struct ip_service_sum sum;
+	int done;
 
 	if (options->session.resume)
 		return cli_usage(argv[0], "--resume goes on with the session of one process: name "
@@ -443,7 +450,12 @@ int cli_attach_service(const struct ip_service_choice *choice,
 	s.all = ip_process_set_create(false);
 	if (!s.failures || !s.eventful || !s.all)
 		return cli_fail();
+	/* the events of the kernel have its times, whatever the workers select */
+	if (options->session.kernel.groups)
+		ip_clock_select(options->session.clock, NULL);
 	cli_told_once_begin();
 	cli_catch_signals();
-	return finish(&s, ip_service_record(&service, &sum));
+	done = ip_service_record(&service, &sum);
+	s.kernel = sum.kernel;
+	return finish(&s, done);
 }

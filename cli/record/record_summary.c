@@ -53,6 +53,25 @@ void cli_json_renewed(struct ip_json *j, const struct ip_session_summary *s)
 		ip_json_double(j, "renewed_max_us", s->renewed_latest_ns / 1e3);
 }
 
+void cli_json_kernel(struct ip_json *j, const struct ip_kernel_stats *stats)
+{
+	ip_json_object(j, "kernel");
+	ip_json_uint(j, "events", stats->events);
+	ip_json_uint(j, "lost", stats->lost);
+	ip_json_uint(j, "bytes", stats->bytes);
+	ip_json_end_object(j);
+}
+
+void cli_record_tell_kernel(const char *whose, const struct ip_kernel_stats *stats)
+{
+	char events[32], lost[32];
+
+	ip_print(stderr, "iprobe: %s%s event%s of the kernel, %s lost%s\n", whose,
+		 ip_format_count(stats->events, events), ip_plural(stats->events),
+		 stats->lost ? ip_format_count(stats->lost, lost) : "none",
+		 stats->lost ? " (give more --kernel-buffer)" : "");
+}
+
 void cli_json_silent(struct ip_json *j, const struct ip_session_summary *s)
 {
 	ip_json_uint(j, "silent_functions", s->silent_functions);
@@ -155,13 +174,8 @@ static void print_json(const struct cli_record_options *options, const struct ip
 	ip_json_string(&j, "dir", dir_of(options, s));
 	ip_json_uint(&j, "processes", s->processes);
 	ip_json_uint(&j, "children_restored", s->children_restored);
-	if (options->session.kernel.groups) {
-		ip_json_object(&j, "kernel");
-		ip_json_uint(&j, "events", s->kernel.events);
-		ip_json_uint(&j, "lost", s->kernel.lost);
-		ip_json_uint(&j, "bytes", s->kernel.bytes);
-		ip_json_end_object(&j);
-	}
+	if (options->session.kernel.groups && !options->session.service)
+		cli_json_kernel(&j, &s->kernel);
 	if (options->session.follow_exec) {
 		ip_json_uint(&j, "execs", s->execs);
 		ip_json_double(&j, "exec_gap_us", s->exec_gap_ns / 1e3);
@@ -415,11 +429,8 @@ void cli_record_summary_of(const struct cli_record_options *options,
 	    (s->calls || !options->session.payloads.object))
 		ip_print(stderr, "iprobe: %s call%s counted\n", ip_format_count(s->calls, counted),
 			 ip_plural(s->calls));
-	if (options->session.kernel.groups)
-		ip_print(stderr, "iprobe: %s%s event%s of the kernel, %s lost%s\n", whose,
-			 ip_format_count(s->kernel.events, events), ip_plural(s->kernel.events),
-			 s->kernel.lost ? ip_format_count(s->kernel.lost, lost) : "none",
-			 s->kernel.lost ? " (give more --kernel-buffer)" : "");
+	if (options->session.kernel.groups && !options->session.service)
+		cli_record_tell_kernel(whose, &s->kernel);
 	if (options->session.overwrite || s->overwrites)
 		snprintf(overwritten, sizeof(overwritten), ", %s before them overwritten",
 			 ip_format_count(s->overwritten, count));

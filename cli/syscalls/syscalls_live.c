@@ -203,10 +203,11 @@ static int start(struct live *live, const struct ip_kernel_sink *sink)
 						  .buffer = BUFFER,
 						  .sink = sink};
 
-	if (ip_kernel_recorder_create(&options, live->pid, -1, &live->recorder) < 0)
+	if (ip_kernel_recorder_create(&options, -1, &live->recorder) < 0)
 		return -1;
 	live->began = ip_clock_now();
-	if (ip_kernel_recorder_start(live->recorder) < 0)
+	if (ip_kernel_recorder_start(live->recorder) < 0 ||
+	    ip_kernel_recorder_add(live->recorder, live->pid) < 0)
 		return -1;
 	live->end_ns =
 		live->options->duration_ns ? ip_now_ns() + live->options->duration_ns : UINT64_MAX;

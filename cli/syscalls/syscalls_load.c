@@ -57,11 +57,14 @@ static int note_process(struct cli_syscalls_trace *t, int32_t tid, uint32_t pid)
 }
 
 /* The process of a thread; 0: not known. */
-static uint32_t pid_of(void *context, int32_t tid)
+static uint32_t pid_of(const struct cli_syscalls_trace *t, int32_t tid)
 {
-	const struct cli_syscalls_trace *t = context;
-
 	return t->processes_size && tid ? t->processes[place_of(t, tid)].pid : 0;
+}
+
+static uint32_t process_of(const void *context, int32_t tid, uint64_t tsc)
+{
+	return pid_of(context, tid);
 }
 
 static int note_closing(struct cli_syscalls_trace *t, const struct ip_closing *closing)
@@ -130,6 +133,10 @@ static int note_record(struct cli_syscalls_trace *t, const struct ip_kernel_reco
 {
 	const struct ip_closing all = {.tsc = record->lost_since, .to = UINT32_MAX};
 
+	if (record->id == IP_KERNEL_IDS_STATE)
+		return ip_error("%s: which functions of a process in a container made its system "
+				"calls is not known: its threads have other ids there",
+				t->trace->dir);
 	if (record->id == IP_KERNEL_PROCESS_STATE)
 		return note_process(t, ip_kernel_s32(record, STATE_TID),
 				    ip_kernel_s32(record, STATE_PID));
@@ -168,7 +175,7 @@ static int read_descriptors(struct cli_syscalls_trace *t, const char *dir)
 		return -1;
 	if (t->nclosings)
 		qsort(t->closings, t->nclosings, sizeof(*t->closings), by_time);
-	ip_descriptors_end(&t->descriptors, t->closings, t->nclosings, pid_of, t);
+	ip_descriptors_end(&t->descriptors, t->closings, t->nclosings, process_of, t);
 	return 0;
 }
 

@@ -83,9 +83,9 @@ static int add_time(struct context *x, struct call *c, const struct ip_path_step
 	struct part *p;
 
 	if (step->state == IP_THREAD_BLOCKED)
-		ip_wait_object_of(&step->thread->waits[wait], &x->trace.descriptors,
-				  cli_wait_process((void *)&x->trace, step->thread->tid),
-				  &like.object);
+		ip_wait_object_of_thread(&step->thread->waits[wait], &x->trace.descriptors,
+					 &x->trace.owners, step->thread->tid, step->from,
+					 &like.object);
 	p = find_part(c, &like);
 	if (!p)
 		return -1;
@@ -176,8 +176,8 @@ static int explain(struct context *x, const struct ip_slow_call *slow, struct ca
 						 &ret->steps, &ret->nsteps) < 0)
 		return -1;
 	if (ret->thread)
-		ip_wait_chain_find(x->trace.states, &x->trace.descriptors, cli_wait_process,
-				   &x->trace, ret->thread, from, to, &ret->chain);
+		ip_wait_chain_find(x->trace.states, &x->trace.descriptors, &x->trace.owners,
+				   ret->thread, from, to, &ret->chain);
 	return add_own(x, ret, from, to) < 0 ? -1 : add_functions(x, ret);
 }
 
@@ -377,8 +377,8 @@ static void json_path(struct ip_json *j, const struct context *x, const struct c
 		ip_json_string(j, "thread", s->thread->name);
 		ip_json_string(j, "state", cli_wait_state_name(s->state));
 		if (s->state == IP_THREAD_BLOCKED) {
-			ip_wait_object_of(&s->thread->waits[s->wait], &x->trace.descriptors,
-					  cli_wait_process((void *)&x->trace, s->thread->tid), &o);
+			ip_wait_object_of_thread(&s->thread->waits[s->wait], &x->trace.descriptors,
+						 &x->trace.owners, s->thread->tid, s->from, &o);
 			json_object(j, x, &o);
 		}
 		ip_json_end_object(j);

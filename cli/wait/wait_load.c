@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/wait/inherited.h"
 #include "cli/trace_args.h"
 #include "common/error.h"
 #include "common/print.h"
@@ -16,30 +17,46 @@
 
 static int by_tid(const void *left, const void *right)
 {
-	const struct cli_wait_process *a = left, *b = right;
+	const struct cli_wait_member *a = left, *b = right;
 
 	return a->tid < b->tid ? -1 : a->tid > b->tid;
 }
 
-static int find_processes(struct cli_wait_trace *t)
+static uint32_t pid_of(const void *trace, int32_t tid, uint64_t tsc)
 {
-	t->processes = calloc(t->trace->nruns + 1, sizeof(*t->processes));
-	if (!t->processes)
-		return ip_error("out of memory");
-	for (size_t i = 0; i < t->trace->nruns; i++)
-		t->processes[t->nprocesses++] =
-			(struct cli_wait_process){t->trace->runs[i].tid, t->trace->runs[i].pid};
-	qsort(t->processes, t->nprocesses, sizeof(*t->processes), by_tid);
-	return 0;
+	const struct cli_wait_trace *t = trace;
+
+	return ip_machine_ids_pid(t->ids, tid, tsc);
 }
 
-uint32_t cli_wait_process(void *context, int32_t tid)
+static uint32_t member_of(const void *trace, int32_t tid)
 {
-	const struct cli_wait_trace *t = context;
-	const struct cli_wait_process key = {.tid = tid}, *found;
+	const struct cli_wait_trace *t = trace;
+	const struct cli_wait_member key = {.tid = tid}, *found;
 
-	found = bsearch(&key, t->processes, t->nprocesses, sizeof(key), by_tid);
-	return found ? found->pid : 0;
+	found = bsearch(&key, t->members, t->nmembers, sizeof(key), by_tid);
+	return found ? found->member : 0;
+}
+
+/* To whom threads belong, and what is known of descriptors, by the machine's ids. */
+static int load_owners(struct cli_wait_trace *t)
+{
+	t->ids = ip_machine_ids_create(t->trace, t->states);
+	if (!t->ids)
+		return -1;
+	t->members = calloc(t->trace->nruns + 1, sizeof(*t->members));
+	if (!t->members)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < t->trace->nruns; i++)
+		t->members[t->nmembers++] =
+			(struct cli_wait_member){t->trace->runs[i].tid, t->trace->runs[i].member};
+	qsort(t->members, t->nmembers, sizeof(*t->members), by_tid);
+	t->owners = (struct ip_thread_owners){pid_of, member_of, t};
+	if (ip_descriptors_read(t->dir, &t->descriptors) < 0)
+		return -1;
+	ip_descriptors_end(&t->descriptors, t->states->closings, t->states->nclosings, pid_of, t);
+	t->descriptors.inherited = ip_inherited_create(t->ids, t->states);
+	return t->descriptors.inherited ? 0 : -1;
 }
 
 const char *cli_wait_state_name(uint8_t state)
@@ -59,7 +76,7 @@ int cli_wait_load(const char *dir, const struct cli_wait_options *o, struct cli_
 	int got;
 
 	*ret = (struct cli_wait_trace){.dir = dir, .options = o};
-	if (cli_reader_open(dir, NULL, &ret->trace) < 0)
+	if (cli_reader_open(dir, o->filter.process, &ret->trace) < 0)
 		return -1;
 	got = ip_kernel_reader_open(dir, &reader);
 	if (got == 0 && ret->trace->session->trimmed)
@@ -81,22 +98,19 @@ int cli_wait_load(const char *dir, const struct cli_wait_options *o, struct cli_
 		return -1;
 	if (o->filter.full_names)
 		ip_names_use_full(ret->names);
-	if (ip_descriptors_read(dir, &ret->descriptors) < 0)
+	if (load_owners(ret) < 0)
 		return -1;
-	if (find_processes(ret) < 0)
-		return -1;
-	ip_descriptors_end(&ret->descriptors, ret->states->closings, ret->states->nclosings,
-			   cli_wait_process, ret);
 	ret->object_names = ip_object_names_create(ret->trace->session);
 	return ret->object_names ? 0 : -1;
 }
 
 void cli_wait_clear(struct cli_wait_trace *t)
 {
-	free(t->processes);
+	free(t->members);
 	free(t->selected);
 	ip_object_names_destroy(t->object_names);
 	ip_descriptors_clear(&t->descriptors);
+	ip_machine_ids_destroy(t->ids);
 	ip_names_destroy(t->names);
 	ip_states_destroy(t->states);
 	ip_trace_reader_close(t->trace);

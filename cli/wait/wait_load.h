@@ -8,6 +8,7 @@
 #include "analysis/callstack/trace.h"
 #include "analysis/read/names.h"
 #include "analysis/wait/descriptors.h"
+#include "analysis/wait/machine_ids.h"
 #include "analysis/wait/object_name.h"
 #include "analysis/wait/thread_states.h"
 #include "cli/wait/wait_report.h"
@@ -17,23 +18,23 @@ struct cli_wait_trace {
 	const struct cli_wait_options *options;
 	struct ip_trace_reader *trace;
 	struct ip_states *states;
+	struct ip_machine_ids *ids;
 	struct ip_descriptors descriptors;
 	struct ip_names *names;
 	struct ip_object_names *object_names;
-	bool *selected; /* by function */
-	/* processes of threads, by tid */
-	struct cli_wait_process {
-		uint32_t tid, pid;
-	} * processes;
-	size_t nprocesses;
+	bool *selected;			/* by function */
+	struct ip_thread_owners owners; /* by ids and members */
+	/* members of threads, by tid */
+	struct cli_wait_member {
+		uint32_t tid, member;
+	} * members;
+	size_t nmembers;
 };
 
-/* Reads a trace. The caller clears *ret in any case. Returns 0, or -1 with an error. */
+/* Reads a trace. Its threads and processes have the machine's ids then (machine_ids.h). The caller
+ * clears *ret in any case. Returns 0, or -1 with an error. */
 int cli_wait_load(const char *dir, const struct cli_wait_options *o, struct cli_wait_trace *ret);
 void cli_wait_clear(struct cli_wait_trace *t);
-
-/* The process of a thread; 0: no call of it was recorded. trace: struct cli_wait_trace. */
-uint32_t cli_wait_process(void *trace, int32_t tid);
 
 /* The name of a state of a thread, as the JSON has it. */
 const char *cli_wait_state_name(uint8_t state);

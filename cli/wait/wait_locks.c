@@ -143,8 +143,8 @@ int cli_wait_locks(const char *dir, const struct cli_wait_options *o)
 	int ret = cli_wait_load(dir, o, &v.t);
 
 	if (ret == 0) {
-		v.profile = ip_lock_profile_make(v.t.trace, v.t.states, &v.t.descriptors,
-						 cli_wait_process, &v.t);
+		v.profile =
+			ip_lock_profile_make(v.t.trace, v.t.states, &v.t.descriptors, &v.t.owners);
 		ret = v.profile ? 0 : -1;
 	}
 	if (ret == 0) {

@@ -12,6 +12,8 @@
 #include "analysis/wait/wait_tree.h"
 #include "cli/trace_args.h"
 #include "cli/wait/wait_load.h"
+#include "cli/wait/wait_rows.h"
+#include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
 #include "common/print.h"
@@ -23,6 +25,7 @@ struct report {
 	struct ip_wait_profile *profile;
 	uint32_t *order; /* functions, those that waited longest first */
 	size_t n;
+	uint64_t events;
 };
 
 static uint64_t blocked(const struct ip_wait_parts *p)
@@ -80,89 +83,190 @@ static const char *module_of(const struct report *r, uint32_t function)
 	return path && strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
 }
 
-static int print_json(struct report *r)
+static int json_function(struct report *r, struct ip_json *j, uint32_t f)
 {
 	const struct ip_wait_profile *p = r->profile;
-	struct ip_json j;
+	const struct ip_wait_parts *parts = &p->functions[f];
+	struct cli_wait_row *rows;
+	size_t n;
+	const struct ip_wait_sum *waits = waits_of(p, f, &n);
+	int ret = cli_wait_rows_make(&r->t, p, waits, n, r->options->objects, &rows, &n);
 
-	ip_json_init(&j, stdout);
-	ip_json_object(&j, NULL);
-	ip_json_uint(&j, "events", p->events);
-	ip_json_uint(&j, "lost", r->t.trace->lost);
-	ip_json_uint(&j, "kernel_events", r->t.states->events);
-	ip_json_uint(&j, "kernel_lost", r->t.states->lost);
-	ip_json_uint(&j, "unknown_threads", p->unknown_threads);
-	ip_json_array(&j, "functions");
-	for (size_t i = 0; i < r->n; i++) {
-		const uint32_t f = r->order[i];
-		const struct ip_wait_parts *parts = &p->functions[f];
-		const struct ip_wait_sum *waits;
-		size_t n;
-
-		waits = waits_of(p, f, &n);
-		ip_json_object(&j, NULL);
-		ip_json_string(&j, "function", ip_names_get(r->t.names, f));
-		ip_json_string(&j, "module", module_of(r, f));
-		ip_json_uint(&j, "calls", p->function_calls[f]);
-		ip_json_uint(&j, "elapsed_ns", cli_wait_ns(&r->t, parts->elapsed) + 0.5);
-		ip_json_uint(&j, "cpu_ns", cli_wait_ns(&r->t, parts->cpu) + 0.5);
-		ip_json_uint(&j, "runqueue_ns", cli_wait_ns(&r->t, parts->runqueue) + 0.5);
-		ip_json_array(&j, "blocked");
-		for (size_t k = 0; k < n && k < r->options->objects; k++) {
-			const struct ip_wait_object *o = &p->objects[waits[k].object];
-
-			ip_json_object(&j, NULL);
-			ip_json_string(&j, "kind", ip_wait_kind_name(o->kind));
-			ip_json_string(&j, "object", ip_object_name(r->t.object_names, o));
-			ip_json_uint(&j, "ns", cli_wait_ns(&r->t, waits[k].ticks) + 0.5);
-			ip_json_uint(&j, "count", waits[k].count);
-			ip_json_end_object(&j);
-		}
-		ip_json_end_array(&j);
-		ip_json_uint(&j, "unknown_ns", cli_wait_ns(&r->t, parts->unknown) + 0.5);
-		ip_json_end_object(&j);
+	ip_json_object(j, NULL);
+	ip_json_string(j, "function", ip_names_get(r->t.names, f));
+	ip_json_string(j, "module", module_of(r, f));
+	ip_json_uint(j, "calls", p->function_calls[f]);
+	ip_json_uint(j, "elapsed_ns", cli_wait_ns(&r->t, parts->elapsed) + 0.5);
+	ip_json_uint(j, "cpu_ns", cli_wait_ns(&r->t, parts->cpu) + 0.5);
+	ip_json_uint(j, "runqueue_ns", cli_wait_ns(&r->t, parts->runqueue) + 0.5);
+	ip_json_array(j, "blocked");
+	for (size_t k = 0; ret == 0 && k < n; k++) {
+		ip_json_object(j, NULL);
+		ip_json_string(j, "kind", ip_wait_kind_name(rows[k].kind));
+		ip_json_string(j, "object", rows[k].name);
+		ip_json_uint(j, "ns", cli_wait_ns(&r->t, rows[k].ticks) + 0.5);
+		ip_json_uint(j, "count", rows[k].count);
+		ip_json_end_object(j);
 	}
-	ip_json_end_array(&j);
-	ip_json_end_object(&j);
-	return 0;
+	ip_json_end_array(j);
+	ip_json_uint(j, "unknown_ns", cli_wait_ns(&r->t, parts->unknown) + 0.5);
+	ip_json_end_object(j);
+	cli_wait_rows_clear(rows, n);
+	return ret;
 }
 
-static int print_text(struct report *r)
+static int json_functions(struct report *r, struct ip_json *j)
+{
+	int ret = 0;
+
+	ip_json_uint(j, "unknown_threads", r->profile->unknown_threads);
+	ip_json_array(j, "functions");
+	for (size_t i = 0; ret == 0 && i < r->n; i++)
+		ret = json_function(r, j, r->order[i]);
+	ip_json_end_array(j);
+	return ret;
+}
+
+static void json_head(const struct report *r, struct ip_json *j)
+{
+	ip_json_init(j, stdout);
+	ip_json_object(j, NULL);
+	ip_json_uint(j, "events", r->events);
+	ip_json_uint(j, "lost", r->t.trace->lost);
+	ip_json_uint(j, "kernel_events", r->t.states->events);
+	ip_json_uint(j, "kernel_lost", r->t.states->lost);
+}
+
+static int text_function(struct report *r, uint32_t f)
 {
 	const struct ip_wait_profile *p = r->profile;
+	const struct ip_wait_parts *parts = &p->functions[f];
+	struct cli_wait_row *rows;
 	char t[5][32];
+	size_t n;
+	const struct ip_wait_sum *waits = waits_of(p, f, &n);
+	int ret = cli_wait_rows_make(&r->t, p, waits, n, r->options->objects, &rows, &n);
 
-	cli_wait_print_head(&r->t, p->events);
+	ip_print(stdout, "%10" PRIu64 " %10s %10s %10s %10s %10s  %s\n", p->function_calls[f],
+		 ip_format_ns(cli_wait_ns(&r->t, parts->elapsed), t[0]),
+		 ip_format_ns(cli_wait_ns(&r->t, parts->cpu), t[1]),
+		 ip_format_ns(cli_wait_ns(&r->t, parts->runqueue), t[2]),
+		 ip_format_ns(cli_wait_ns(&r->t, blocked(parts)), t[3]),
+		 ip_format_ns(cli_wait_ns(&r->t, parts->unknown), t[4]),
+		 ip_names_shown(r->t.names, f));
+	for (size_t k = 0; ret == 0 && k < n; k++)
+		ip_print(stdout, "%43s %10s %10s  %s %s (%" PRIu64 " time%s)\n", "",
+			 ip_format_ns(cli_wait_ns(&r->t, rows[k].ticks), t[0]), "",
+			 ip_wait_kind_name(rows[k].kind), rows[k].name, rows[k].count,
+			 ip_plural(rows[k].count));
+	cli_wait_rows_clear(rows, n);
+	return ret;
+}
+
+static int text_functions(struct report *r)
+{
+	int ret = 0;
+
 	if (!r->n) {
 		ip_print(stdout, "No calls were recorded.\n");
 		return 0;
 	}
 	ip_print(stdout, "%10s %10s %10s %10s %10s %10s  FUNCTION\n", "CALLS", "ELAPSED", "CPU",
 		 "RUN QUEUE", "BLOCKED", "UNKNOWN");
-	for (size_t i = 0; i < r->n; i++) {
-		const uint32_t f = r->order[i];
-		const struct ip_wait_parts *parts = &p->functions[f];
-		const struct ip_wait_sum *waits;
-		size_t n;
+	for (size_t i = 0; ret == 0 && i < r->n; i++)
+		ret = text_function(r, r->order[i]);
+	return ret;
+}
 
-		waits = waits_of(p, f, &n);
-		ip_print(stdout, "%10" PRIu64 " %10s %10s %10s %10s %10s  %s\n",
-			 p->function_calls[f],
-			 ip_format_ns(cli_wait_ns(&r->t, parts->elapsed), t[0]),
-			 ip_format_ns(cli_wait_ns(&r->t, parts->cpu), t[1]),
-			 ip_format_ns(cli_wait_ns(&r->t, parts->runqueue), t[2]),
-			 ip_format_ns(cli_wait_ns(&r->t, blocked(parts)), t[3]),
-			 ip_format_ns(cli_wait_ns(&r->t, parts->unknown), t[4]),
-			 ip_names_shown(r->t.names, f));
-		for (size_t k = 0; k < n && k < r->options->objects; k++) {
-			const struct ip_wait_object *o = &p->objects[waits[k].object];
+/* Reads the calls of the chosen processes. */
+static int make(struct report *r)
+{
+	r->profile = ip_wait_profile_make(r->t.trace, r->t.states, &r->t.descriptors,
+					  r->options->filter.tid);
+	r->events = r->profile ? r->profile->events : 0;
+	return r->profile ? sort(r) : -1;
+}
 
-			ip_print(stdout, "%43s %10s %10s  %s %s (%" PRIu64 " time%s)\n", "",
-				 ip_format_ns(cli_wait_ns(&r->t, waits[k].ticks), t[0]), "",
-				 ip_wait_kind_name(o->kind), ip_object_name(r->t.object_names, o),
-				 waits[k].count, ip_plural(waits[k].count));
-		}
+static void unmake(struct report *r)
+{
+	free(r->order);
+	ip_wait_profile_destroy(r->profile);
+	r->order = NULL;
+	r->profile = NULL;
+	r->n = 0;
+}
+
+static int report_all(struct report *r)
+{
+	struct ip_json j;
+	int ret = make(r);
+
+	if (ret < 0)
+		return -1;
+	cli_reader_warn(r->t.trace);
+	if (!r->options->json) {
+		cli_wait_print_head(&r->t, r->events);
+		return text_functions(r);
 	}
+	json_head(r, &j);
+	ret = json_functions(r, &j);
+	ip_json_end_object(&j);
+	return ret;
+}
+
+/* One process of those that the user has chosen. */
+static int report_process(struct report *r, struct ip_json *j, const struct ip_trace_process *p)
+{
+	char pid[16];
+	int ret;
+
+	snprintf(pid, sizeof(pid), "%u", p->pid);
+	ret = ip_trace_reader_choose(r->t.trace, pid);
+	if (ret == 0)
+		ret = make(r);
+	if (ret == 0 && r->options->json) {
+		ip_json_object(j, NULL);
+		ip_json_uint(j, "pid", p->pid);
+		ip_json_string(j, "name", p->name);
+		ip_json_uint(j, "events", r->events);
+		ret = json_functions(r, j);
+		ip_json_end_object(j);
+	} else if (ret == 0) {
+		ip_print(stdout, "process %u %s\n", p->pid, p->name);
+		ret = text_functions(r);
+		ip_print(stdout, "\n");
+	}
+	unmake(r);
+	return ret;
+}
+
+static int report_processes(struct report *r)
+{
+	const struct ip_trace_reader *t = r->t.trace;
+	_cleanup_free_ bool *chosen = calloc(t->nprocesses + 1, sizeof(*chosen));
+	struct ip_json j;
+	int ret = chosen ? ip_trace_reader_count(r->t.trace, &r->events) : -1;
+
+	if (!chosen)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < t->nprocesses; i++)
+		chosen[i] = !t->process_list[i].off;
+	if (ret == 0 && r->options->json) {
+		json_head(r, &j);
+		ip_json_array(&j, "processes");
+	} else if (ret == 0) {
+		cli_wait_print_head(&r->t, r->events);
+	}
+	for (size_t i = 0; ret == 0 && i < t->nprocesses; i++)
+		if (chosen[i])
+			ret = report_process(r, &j, &t->process_list[i]);
+	if (ret < 0)
+		return -1;
+	if (r->options->json) {
+		ip_json_end_array(&j);
+		ip_json_end_object(&j);
+	}
+	cli_reader_warn(r->t.trace);
 	return 0;
 }
 
@@ -171,19 +275,11 @@ int cli_wait_report(const char *dir, const struct cli_wait_options *o)
 	struct report r = {.options = o};
 	int ret = cli_wait_load(dir, o, &r.t);
 
-	if (ret == 0) {
-		r.profile = ip_wait_profile_make(r.t.trace, r.t.states, &r.t.descriptors,
-						 o->filter.tid);
-		ret = r.profile ? sort(&r) : -1;
-	}
-	if (ret == 0) {
-		cli_reader_warn(r.t.trace);
-		ret = o->json ? print_json(&r) : print_text(&r);
-	}
+	if (ret == 0)
+		ret = o->filter.by_process ? report_processes(&r) : report_all(&r);
 	if (ret == 0)
 		ret = cli_reader_check_stdout();
-	free(r.order);
-	ip_wait_profile_destroy(r.profile);
+	unmake(&r);
 	cli_wait_clear(&r.t);
 	return ret;
 }

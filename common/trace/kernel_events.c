@@ -2,6 +2,7 @@
 /*
  * The table of the kernel's events: which tracepoint each comes from, and what is kept of it.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "common/arch/syscalls.h"
@@ -168,6 +169,15 @@ static const struct ip_kernel_kind kinds[IP_KERNEL_EVENTS] = {
 				      {"arg3", NULL, IP_KERNEL_X64},
 				      {"arg4", NULL, IP_KERNEL_X64},
 				      {"arg5", NULL, IP_KERNEL_X64}}},
+	[IP_KERNEL_IDS_STATE] = {"iprobe_statedump_ids",
+				 NULL,
+				 NULL,
+				 IP_KERNEL_GROUP_SCHED,
+				 true,
+				 {{"tid", NULL, IP_KERNEL_S32},
+				  {"pid", NULL, IP_KERNEL_S32},
+				  {"vtid", NULL, IP_KERNEL_S32},
+				  {"vpid", NULL, IP_KERNEL_S32}}},
 };
 
 const struct ip_kernel_kind *ip_kernel_kind_of(unsigned id)
@@ -246,6 +256,18 @@ int ip_kernel_groups_parse(const char *text, unsigned *ret)
 		text += n + (text[n] == ',');
 	} while (*text);
 	return 0;
+}
+
+char *ip_kernel_groups_text(unsigned groups)
+{
+	char text[64] = "";
+	size_t n = 0;
+
+	for (unsigned i = 0; i < IP_KERNEL_GROUPS; i++)
+		if (groups >> i & 1)
+			n += snprintf(text + n, sizeof(text) - n, "%s%s", n ? "," : "",
+				      ip_kernel_group_name(i));
+	return strdup(text);
 }
 
 bool ip_kernel_stream_name(const char *name, bool *ret_all)

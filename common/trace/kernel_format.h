@@ -7,7 +7,7 @@
  *                           (its version 2.6), so that analyses which expect that tracer work
  *   DIR/kernel/all_N        events of CPU N that happen in any process: who runs, who wakes whom
  *   DIR/kernel/target_N     events of CPU N that happen while a thread of the target runs there
- *   DIR/kernel/state_0      what was so when the recording began
+ *   DIR/kernel/state_0      what was so when the recording of a process began
  *
  * A stream is a sequence of packets. A packet is a struct ip_kernel_packet_header, then events up
  * to content_size, and nothing after them. An event is a struct ip_kernel_event_header, then the
@@ -81,9 +81,11 @@ enum ip_kernel_event {
 	IP_KERNEL_FAULT_KERNEL,
 	IP_KERNEL_BLOCK_ISSUE,
 	IP_KERNEL_BLOCK_COMPLETE,
-	/* of the beginning: the threads of the target; the calls that they had not returned from */
+	/* of the beginning: the threads of a target; the calls that they had not returned from */
 	IP_KERNEL_PROCESS_STATE,
 	IP_KERNEL_SYSCALL_STATE,
+	/* and of a thread in another pid namespace, its ids there */
+	IP_KERNEL_IDS_STATE,
 	IP_KERNEL_EVENTS /* their number, and one more */
 };
 
@@ -139,6 +141,10 @@ bool ip_kernel_stream_name(const char *name, bool *ret_all);
 /* Reads which groups --kernel asks for, "sched,irq"; "all": all of them. Returns 0, or -1 with an
  * error. */
 int ip_kernel_groups_parse(const char *text, unsigned *ret);
+
+/* The names of groups, as --kernel takes them: "sched,irq". malloc'ed; NULL where memory ran out.
+ */
+char *ip_kernel_groups_text(unsigned groups);
 
 /* The name of a group, as --kernel takes it. */
 const char *ip_kernel_group_name(enum ip_kernel_group group);

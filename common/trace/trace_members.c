@@ -19,6 +19,7 @@
 #include "common/dir.h"
 #include "common/error.h"
 #include "common/file.h"
+#include "common/trace/kernel_format.h"
 #include "common/trace/trace_format.h"
 #include "common/trace/trace_segments.h"
 
@@ -79,6 +80,7 @@ void ip_trace_members_clear(struct ip_trace_members *m)
 		free(m->items[i].name);
 	free(m->items);
 	free(m->service);
+	free(m->kernel_groups);
 	*m = (struct ip_trace_members){0};
 }
 
@@ -161,6 +163,28 @@ static size_t key_length(const char *line, size_t n, const char *key)
 	return n > length && !memcmp(line, key, length) && line[length] == '\t' ? length + 1 : 0;
 }
 
+/* Parses "N<TAB>LOST<TAB>GROUPS". Returns false if it is none. */
+static bool parse_kernel(struct ip_trace_members *m, const char *text, size_t n)
+{
+	char copy[128], *end;
+	unsigned groups;
+
+	if (n >= sizeof(copy))
+		return false;
+	memcpy(copy, text, n);
+	copy[n] = '\0';
+	if (!isdigit((unsigned char)*copy))
+		return false;
+	m->kernel_events = strtoull(copy, &end, 10);
+	if (*end != '\t' || !isdigit((unsigned char)end[1]))
+		return false;
+	m->kernel_lost = strtoull(end + 1, &end, 10);
+	if (*end != '\t' || strlen(copy) != n || ip_kernel_groups_parse(end + 1, &groups) < 0)
+		return false;
+	m->kernel_groups = ip_kernel_groups_text(groups);
+	return m->kernel_groups;
+}
+
 static int parse_line(struct ip_trace_members *m, const char *line, size_t n)
 {
 	char name[IP_TRACE_MEMBER_NAME];
@@ -171,6 +195,11 @@ static int parse_line(struct ip_trace_members *m, const char *line, size_t n)
 		m->service = unescape(line + at, n - at);
 		return m->service ? 0 : ip_error("out of memory");
 	}
+	if ((at = key_length(line, n, "kernel_events")) && !m->kernel_groups)
+		return parse_kernel(m, line + at, n - at)
+			       ? 0
+			       : ip_error("not the events of the kernel: their number, those that "
+					  "were lost, and their groups");
 	if (!(at = key_length(line, n, "member")))
 		return 0;
 	if (!parse_member(line + at, n - at, &pid, name))
@@ -271,6 +300,9 @@ static int put(int inner, const char *temporary, const struct ip_trace_members *
 	}
 	for (size_t i = 0; i < m->n; i++)
 		fprintf(out, "member\t%d\t%s\n", m->items[i].pid, m->items[i].name);
+	if (m->kernel_groups)
+		fprintf(out, "kernel_events\t%lu\t%lu\t%s\n", m->kernel_events, m->kernel_lost,
+			m->kernel_groups);
 	bad = ferror(out) | (fflush(out) != 0);
 	error = errno;
 	fclose(out);

@@ -19,12 +19,16 @@
  *   member PID NAME
  *            (in the order in which they joined. PID: as the recording iprobe sees it. NAME: the
  *            sub-directory. It may not exist yet, or never)
+ *   kernel_events N LOST GROUPS
+ *            (events of the kernel, "sched,irq", of all members are in DIR/kernel:
+ *            common/trace/kernel_format.h. N and LOST are 0 until the recording has ended)
  */
 #ifndef IP_TRACE_MEMBERS_H
 #define IP_TRACE_MEMBERS_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #define IP_TRACE_MEMBERS      "iprobe/members"
@@ -42,6 +46,8 @@ struct ip_trace_members {
 	char *service; /* NULL: not told */
 	struct ip_trace_member *items;
 	size_t n;
+	char *kernel_groups; /* NULL: no events of the kernel were recorded */
+	uint64_t kernel_events, kernel_lost;
 };
 
 /* Reads the list of the directory that is open on dirfd; path is for messages. Each name in *ret is

@@ -103,18 +103,19 @@ static void check_path(const struct ip_states *states, const struct ip_thread_st
 	free(steps);
 }
 
-static uint32_t pid_of(void *context, int32_t tid)
+static uint32_t pid_of(const void *context, int32_t tid, uint64_t tsc)
 {
 	return tid == 9 ? 0 : 7;
 }
+
+static const struct ip_thread_owners owners = {.pid_of = pid_of};
 
 static void check_chain(const struct ip_states *states, const struct ip_descriptors *descriptors,
 			const struct ip_thread_states *t)
 {
 	struct ip_wait_chain chain;
 
-	ip_wait_chain_find(states, descriptors, pid_of, NULL, t, states->begin, states->end,
-			   &chain);
+	ip_wait_chain_find(states, descriptors, &owners, t, states->begin, states->end, &chain);
 	fuzz_assert(chain.n <= IP_CHAIN_MOST);
 	for (size_t i = 0; i < chain.n; i++) {
 		const struct ip_chain_link *link = &chain.links[i];
@@ -127,7 +128,7 @@ static void check_chain(const struct ip_states *states, const struct ip_descript
 
 static void check_locks(const struct ip_states *states, const struct ip_descriptors *descriptors)
 {
-	struct ip_lock_profile *p = ip_lock_profile_make(NULL, states, descriptors, pid_of, NULL);
+	struct ip_lock_profile *p = ip_lock_profile_make(NULL, states, descriptors, &owners);
 	const uint64_t most = states->end - states->begin;
 
 	fuzz_assert(p);
@@ -183,7 +184,7 @@ static const char *find_descriptor(void *context, int32_t tid, int32_t fd, uint6
 {
 	const struct calls *calls = context;
 	const struct ip_descriptor *d =
-		ip_descriptors_find(calls->descriptors, pid_of(NULL, tid), fd, tsc);
+		ip_descriptors_find(calls->descriptors, pid_of(NULL, tid, tsc), fd, tsc);
 
 	return d ? d->text : NULL;
 }

@@ -27,7 +27,7 @@ ROOMS = {
     "trace_writer": ["hotpatcher/plan"],
     "collector": ["trace_writer"],
     "kernel_trace": ["common"],
-    "service": ["trace_writer"],
+    "service": ["trace_writer", "kernel_trace"],
     "session": ["collector", "kernel_trace"],
     "fperf": ["session"],
     "iprobed": ["access"],

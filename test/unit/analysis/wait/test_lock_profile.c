@@ -8,18 +8,19 @@
 
 #define LOCK 0x100u
 
-static uint32_t one_process(void *context, int32_t tid)
+static uint32_t one_process(const void *context, int32_t tid, uint64_t tsc)
 {
-	(void)context;
 	return tid < 100 ? 1 : 2;
 }
+
+static const struct ip_thread_owners owners = {.pid_of = one_process};
 
 static struct ip_lock_profile *profile_of(struct writer *w, struct ip_states **ret)
 {
 	struct ip_lock_profile *p;
 
 	*ret = states_of(w);
-	p = ip_lock_profile_make(NULL, *ret, NULL, one_process, NULL);
+	p = ip_lock_profile_make(NULL, *ret, NULL, &owners);
 	assert_non_null(p);
 	return p;
 }

@@ -265,7 +265,7 @@ static void test_streams_that_end_early(void **state)
 	ip_states_destroy(states);
 }
 
-static uint32_t own_pid(void *context, int32_t tid)
+static uint32_t own_pid(const void *context, int32_t tid, uint64_t tsc)
 {
 	return tid == 9 ? 0 : 7;
 }

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Makes rows of waits.
+ */
+#include "cli/wait/wait_rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+
+static int by_name(const void *left, const void *right)
+{
+	const struct cli_wait_row *a = left, *b = right;
+
+	if (a->kind != b->kind)
+		return a->kind < b->kind ? -1 : 1;
+	return strcmp(a->name, b->name);
+}
+
+static int by_ticks(const void *left, const void *right)
+{
+	const struct cli_wait_row *a = left, *b = right;
+
+	if (a->ticks != b->ticks)
+		return a->ticks > b->ticks ? -1 : 1;
+	return by_name(left, right);
+}
+
+/* An address without a name is another thing in each process. */
+static int is_named(const struct cli_wait_row *row)
+{
+	return strncmp(row->name, "0x", 2) != 0;
+}
+
+/* Puts rows of one name together. Returns how many are left. */
+static size_t join(struct cli_wait_row *rows, size_t n)
+{
+	size_t left = 0;
+
+	if (n)
+		qsort(rows, n, sizeof(*rows), by_name);
+	for (size_t i = 0; i < n; i++) {
+		if (!left || by_name(&rows[left - 1], &rows[i]) || !is_named(&rows[i])) {
+			rows[left++] = rows[i];
+			continue;
+		}
+		rows[left - 1].ticks += rows[i].ticks;
+		rows[left - 1].count += rows[i].count;
+		free(rows[i].name);
+	}
+	if (left)
+		qsort(rows, left, sizeof(*rows), by_ticks);
+	return left;
+}
+
+int cli_wait_rows_make(const struct cli_wait_trace *t, const struct ip_wait_profile *profile,
+		       const struct ip_wait_sum *waits, size_t n, size_t most,
+		       struct cli_wait_row **ret, size_t *ret_n)
+{
+	const bool several = t->trace->session->members;
+	struct cli_wait_row *rows;
+
+	n = several || n < most ? n : most;
+	*ret_n = 0;
+	*ret = rows = calloc(n + 1, sizeof(*rows));
+	if (!rows)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < n; i++) {
+		const struct ip_wait_object *o = &profile->objects[waits[i].object];
+
+		rows[i] = (struct cli_wait_row){.kind = o->kind,
+						.name = strdup(ip_object_name(t->object_names, o)),
+						.ticks = waits[i].ticks,
+						.count = waits[i].count};
+		*ret_n = i + 1;
+		if (!rows[i].name)
+			return ip_error("out of memory");
+	}
+	if (several)
+		*ret_n = join(rows, n);
+	for (; *ret_n > most; --*ret_n)
+		free(rows[*ret_n - 1].name);
+	return 0;
+}
+
+void cli_wait_rows_clear(struct cli_wait_row *rows, size_t n)
+{
+	for (size_t i = 0; rows && i < n; i++)
+		free(rows[i].name);
+	free(rows);
+}
