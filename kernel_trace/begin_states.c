@@ -98,6 +98,38 @@ static bool parse_call(const char *text, int32_t *ret_number, uint64_t arguments
 	return true;
 }
 
+/* The last number of a line: that of the thread's own namespace. 0: it is of ours. */
+static int32_t inner_of(const char *status, const char *key)
+{
+	const char *line = strstr(status, key), *end;
+	int32_t last = 0, number;
+	int n, count = 0;
+
+	if (!line)
+		return 0;
+	line += strlen(key);
+	end = strchrnul(line, '\n');
+	for (; sscanf(line, "%d%n", &number, &n) == 1 && line + n <= end; line += n) {
+		last = number;
+		count++;
+	}
+	return count > 1 ? last : 0;
+}
+
+/* What the kernel's events and the thread itself call it differs where it is in a container. */
+static int put_ids(struct ip_kernel_stream *stream, pid_t pid, int32_t tid, const char *status)
+{
+	const struct {
+		int32_t tid, pid, inner_tid, inner_pid;
+	} fields = {.tid = tid,
+		    .pid = pid,
+		    .inner_tid = inner_of(status, "\nNSpid:"),
+		    .inner_pid = inner_of(status, "\nNStgid:")};
+
+	return fields.inner_tid && fields.inner_pid ? put(stream, IP_KERNEL_IDS_STATE, tid, &fields)
+						    : 0;
+}
+
 static int write_thread(struct ip_kernel_stream *stream, pid_t pid, int task, const char *tid,
 			bool calls)
 {
@@ -107,13 +139,16 @@ static int write_thread(struct ip_kernel_stream *stream, pid_t pid, int task, co
 	} __attribute__((packed)) fields = {.tid = atoi(tid)};
 	uint64_t arguments[6];
 	int32_t number;
-	char text[512];
+	char text[4096];
 	bool in_call = calls && read_file(task, tid, "syscall", text, sizeof(text)) > 0 &&
 		       parse_call(text, &number, arguments);
 
 	if (read_file(task, tid, "stat", text, sizeof(text)) <= 0)
 		return 0; /* it has ended */
 	if (put_state(stream, pid, fields.tid, text, in_call) < 0)
+		return -1;
+	if (read_file(task, tid, "status", text, sizeof(text)) > 0 &&
+	    put_ids(stream, pid, fields.tid, text) < 0)
 		return -1;
 	if (!in_call)
 		return 0;

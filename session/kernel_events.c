@@ -31,10 +31,6 @@ int ip_session_kernel_begin(struct ip_session *s)
 	if (ip_clock_selected() != IP_CLOCK_TSC)
 		return ip_error("kernel events have the times of the TSC, which cannot be trusted "
 				"here: leave --kernel out, or take --clock tsc all the same");
-	if (s->target->pid != s->target->inner_pid)
-		return ip_error("pid %d: it is in another pid namespace (a container), where its "
-				"threads have other ids than kernel events tell",
-				s->target->pid);
 	if (s->options->kernel.groups >> IP_KERNEL_GROUP_SYSCALLS & 1 &&
 	    s->target->arch->bits == 32)
 		return ip_error("pid %d: system calls of 32-bit programs cannot be told apart from "

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""iprobe wait on several processes that were recorded together."""
+"""iprobe wait on several processes that were recorded together, and on one in a container."""
 
 import json
 import signal
 import subprocess
 
 import pytest
-from test_wait import ROUNDS, blocked, row, skip_without_events
+from test_wait import NAP, ROUNDS, WAITS, blocked, row, skip_without_events
 
 from iptest import memory
 from iptest.server import Server
@@ -113,3 +113,77 @@ def test_a_lock_of_each(traced, programs):
     locks = row(wait(traced, folder / "trace"), "on_futex")
     assert locks["calls"] == 2 * ROUNDS
     assert [b["object"] for b in locks["blocked"]].count("&db.lock") == 1, locks
+
+
+def in_container(actor, *program):
+    """Starts it in a pid and a mount namespace of its own. Returns unshare, and its pid here."""
+    proc = actor.popen(
+        ["unshare", "--pid", "--mount", "--fork", "--kill-child", *program], stdin=subprocess.PIPE
+    )
+    first = proc.stdout.readline()
+    if not first:
+        pytest.skip("no such namespaces here")
+    with open(f"/proc/{proc.pid}/task/{proc.pid}/children", encoding="ascii") as f:
+        return proc, int(f.read().split()[0]), first
+
+
+def test_in_a_container(traced, programs):
+    """Its threads have other ids there."""
+    folder = traced.dir()
+    program = programs.simple("wait_kinds", placement="fentry")
+    proc, inside, line = in_container(traced, program, str(ROUNDS), folder / "lock")
+    assert proc.stdout.readline() == "ready\n"
+    attach = record(traced, [inside], folder / "trace", [inside])
+    proc.stdin.write("\n")
+    proc.stdin.flush()
+    out, _ = proc.communicate(timeout=60)
+    assert out.endswith("done\n"), out
+    _, err = attach.communicate(timeout=60)
+    assert attach.returncode == 0, err
+    truth = {l.split()[0] for l in out.splitlines()[:-1]}
+    values = {"port": line.split()[1], "lock": str(folder / "lock")}
+    document = wait(traced, folder / "trace")
+    assert document["unknown_threads"] == 0, document["unknown_threads"]
+    for function in sorted(truth & set(WAITS)):
+        kind, name = WAITS[function]
+        said = row(document, function)
+        assert said["calls"] == ROUNDS and said["unknown_ns"] == 0, said
+        assert said["blocked"][0]["kind"] == kind, said
+        assert name.format(**values) in said["blocked"][0]["object"], said
+    assert blocked(row(document, "on_timer")) > 0.99 * ROUNDS * NAP
+    calls = wait(traced, folder / "trace", "--of", "on_futex")["calls"]
+    assert calls and all(call["tid"] == inside for call in calls), calls
+    assert wait(traced, folder / "trace", "--tid", str(inside))["functions"]
+    # the other views know its threads too
+    words = ("--format", "folded", "--off-cpu", folder / "trace")
+    folded = traced.iprobe("export", *words).stdout
+    assert "on_futex;futex:&db.lock" in folded and "unknown" not in folded, folded
+
+
+@pytest.mark.parametrize("where", ["here", "container"])
+def test_threads_that_are_made_meanwhile(traced, programs, where):
+    """And a child, by the ids that the kernel's events have."""
+    program = programs.simple("late_naps")
+    if where == "here":
+        proc = traced.popen([program], stdin=subprocess.PIPE)
+        pid, first = proc.pid, proc.stdout.readline()
+    else:
+        proc, pid, first = in_container(traced, program)
+    assert first == "ready\n"
+    trace = traced.dir() / "trace"
+    attach = record(traced, [pid, "--follow-fork"], trace, [pid])
+    for _ in range(2):
+        proc.stdin.write("go\n")
+        proc.stdin.flush()
+        assert proc.stdout.readline() == "done\n"
+    end(attach)
+    proc.communicate(timeout=60)
+    document = wait(traced, trace, "--by", "process")
+    # how often each was called: the program's threads, and one child each time
+    naps = sorted(row(process, "late_nap")["calls"] for process in document["processes"])
+    assert naps == [5, 5, 20], document
+    for process in document["processes"]:
+        naps = row(process, "late_nap")
+        assert naps["unknown_ns"] == 0 and process["unknown_threads"] == 0, process
+        assert naps["blocked"][0]["kind"] == "timer", naps
+        assert blocked(naps) >= 0.99 * 3e6 * naps["calls"], naps
