@@ -88,6 +88,7 @@ _iprobe_value() # COMMAND OPTION VALUE-NAME
 		[[ ${COMPREPLY[*]} != value: ]] || compopt -o nospace
 		_iprobe_trim
 		;;
+	wait:--by) _iprobe_part '' 'process' ;;
 	graph:--by | export:--by | top:--by) _iprobe_part '' 'process thread' ;;
 	hist:--by)
 		_iprobe_part '' 'value:'

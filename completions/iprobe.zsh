@@ -58,6 +58,7 @@ _iprobe_value() # COMMAND OPTION VALUE-NAME
 		compadd -- function caller callsite thread module file process
 		compadd -S '' -- value:
 		;;
+	wait:--by) compadd -- process ;;
 	(export|graph|top):--by) compadd -- process thread ;;
 	hist:--by) compadd -S '' -- value: ;;
 	report:--columns)

@@ -104,7 +104,17 @@ static void test_what_is_written_is_read(void **state)
 		assert_int_equal(read.items[i].pid, m.items[i].pid);
 	}
 	assert_string_equal(read.items[299].name, "nginx-300");
+	assert_null(read.kernel_groups);
 	assert_false(is_there(IP_TRACE_SUBDIR "/members.new"));
+	ip_trace_members_clear(&read);
+	m.kernel_groups = strdup("sched,irq");
+	m.kernel_events = UINT64_MAX;
+	m.kernel_lost = 7;
+	assert_int_equal(ip_trace_members_write(dir, "DIR", &m), 0);
+	assert_int_equal(ip_trace_members_read(dir, "DIR", &read), 0);
+	assert_string_equal(read.kernel_groups, "sched,irq");
+	assert_int_equal(read.kernel_events, UINT64_MAX);
+	assert_int_equal(read.kernel_lost, 7);
 	ip_trace_members_clear(&read);
 	ip_trace_members_clear(&m);
 }
@@ -219,6 +229,11 @@ static void test_lists(void **state)
 		FIRST "member\t1\ta-1\nmember\t2\ta-1\n",
 		FIRST "member\t1\ta-1 \n",
 		FIRST "member\t1\ta\\x2fb\n",
+		FIRST "kernel_events\t1\t0\n",
+		FIRST "kernel_events\t1\t0\tsched,nothing\n",
+		FIRST "kernel_events\t-1\t0\tsched\n",
+		FIRST "kernel_events\t1\tx\tsched\n",
+		FIRST "kernel_events\t1\t0\t\x1b[2J\n",
 	};
 
 	for (size_t i = 0; i < N_ELEMENTS(bad); i++) {
