@@ -9,194 +9,31 @@ what the server itself counts (its command stats), exactly.
 import json
 import os
 import signal
-import socket
 import subprocess
-import threading
 import time
 from pathlib import Path
 
 import pytest
 
+import memcached
+from memcached import CLIENTS, TRUTH, WORKERS
+from servers import IPROBE_CC, sh
+
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("IPROBE_BUILD", ROOT / "build")).resolve()
 IPROBE = BUILD / "cli" / "iprobe"
-IPROBE_CC = BUILD / "coldpatch" / "iprobe-cc"
-WORKERS = 3
-CLIENTS = 6
-# what the server counts -> the function that does it, once for each
-TRUTH = {
-    "cmd_get": "process_get_command",
-    "cmd_set": "process_update_command",
-    "incr_hits": "process_arithmetic_command",
-}
-
-
-def sh(command, cwd, timeout=300, check=True):
-    done = subprocess.run(
-        [str(word) for word in command],
-        cwd=cwd,
-        timeout=timeout,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-    )
-    assert (
-        not check or done.returncode == 0
-    ), f"{command}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
-    return done
-
-
-def fetch(package, folder):
-    done = sh([ROOT / "scripts" / "fetch-source", package, folder], ROOT, check=False)
-    if done.returncode:
-        pytest.skip(done.stderr.strip())
 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
-    """memcached, with the event loop that it waits in: both have probes."""
     if os.environ.get("IPROBE_TEST_MEMCACHED"):
         return Path(os.environ["IPROBE_TEST_MEMCACHED"])
-    folder = tmp_path_factory.mktemp("memcached")
-    event, server = folder / "libevent", folder / "memcached"
-    fetch("libevent", event)
-    fetch("memcached", server)
-    off = ("TESTS", "SAMPLES", "BENCHMARK", "REGRESS", "OPENSSL")
-    sh(
-        [
-            *("cmake", "-B", "b", f"-DCMAKE_C_COMPILER={IPROBE_CC}"),
-            *("-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DEVENT__LIBRARY_TYPE=STATIC"),
-            *(f"-DEVENT__DISABLE_{what}=ON" for what in off),
-        ],
-        event,
-    )
-    sh(["cmake", "--build", "b", "-j2", "--target", "event_core_static"], event)
-    (event / "b" / "lib" / "libevent.a").symlink_to("libevent_core.a")
-    # no extra threads but the workers, and no library that is not here
-    without = ("sasl", "tls", "docs", "extstore", "coverage")
-    sh(
-        [
-            *("./configure", f"CC={IPROBE_CC}", *(f"--disable-{what}" for what in without)),
-            f"CPPFLAGS=-I{event}/include -I{event}/b/include",
-            f"LDFLAGS=-L{event}/b/lib",
-        ],
-        server,
-    )
-    sh(["make", "-j2", "memcached"], server)
-    return server / "memcached"
-
-
-class Connection:
-    def __init__(self, port):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=30)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.file = self.socket.makefile("rb")
-
-    def ask(self, line, ends):
-        """Sends a command; the answer's lines up to one that begins as told."""
-        self.socket.sendall(line + b"\r\n")
-        lines = []
-        while True:
-            lines.append(self.file.readline())
-            assert lines[-1].endswith(b"\r\n"), lines
-            if lines[-1].startswith(ends):
-                return lines
-
-    def stats(self):
-        lines = self.ask(b"stats", b"END")
-        return {line.split()[1].decode(): line.split()[2].decode() for line in lines[:-1]}
-
-    def close(self):
-        self.file.close()
-        self.socket.close()
-
-
-class Client(threading.Thread):
-    """Sets a key, gets it, gets one that is not there, and checks the answers, while it may."""
-
-    def __init__(self, server, number):
-        super().__init__(daemon=True)
-        self.server, self.number, self.error = server, number, None
-        self.idle = threading.Event()
-        self.start()
-
-    def run(self):
-        try:
-            connection = Connection(self.server.port)
-            for n in range(1 << 30):
-                # looked at again once it is no longer idle: it may have been told to stand still
-                # in between, by who still saw it idle
-                while not self.server.may_work.is_set():
-                    self.idle.set()
-                    self.server.may_work.wait()
-                    self.idle.clear()
-                if self.server.over:
-                    break
-                key = b"key-%d-%d" % (self.number, n % 100)
-                value = b"%d" % n
-                connection.ask(b"set %s 0 0 %d\r\n%s" % (key, len(value), value), b"STORED")
-                assert connection.ask(b"get " + key, b"END")[1].strip() == value
-                assert len(connection.ask(b"get nothing", b"END")) == 1
-            connection.close()
-        except (AssertionError, OSError) as error:
-            self.error = error
-        self.idle.set()
-
-
-class Server:
-    def __init__(self, program, folder):
-        self.may_work, self.over = threading.Event(), False
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        user = ["-u", "root"] if os.getuid() == 0 else []
-        self.proc = subprocess.Popen(
-            [program, "-l", "127.0.0.1", "-p", str(self.port), "-t", str(WORKERS), *user],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-        )
-        deadline = time.monotonic() + 30
-        while True:
-            try:
-                self.control = Connection(self.port)
-                break
-            except OSError:
-                assert self.proc.poll() is None and time.monotonic() < deadline
-                time.sleep(0.05)
-        self.control.ask(b"set counter 0 0 1\r\n0", b"STORED")
-        self.clients = [Client(self, number) for number in range(CLIENTS)]
-        self.work()
-
-    def work(self):
-        self.may_work.set()
-
-    def pause(self):
-        """Every request is answered, and counted: the server's figures then."""
-        self.may_work.clear()
-        for client in self.clients:
-            assert client.idle.wait(60), "a client does not get an answer"
-            assert client.error is None, client.error
-        return {name: int(value) for name, value in self.control.stats().items() if name in TRUTH}
-
-    def mark(self):
-        """A call that the trace shows."""
-        self.control.ask(b"incr counter 1", b"")
-
-    def end(self):
-        self.over = True
-        self.may_work.set()
-        for client in self.clients:
-            client.join(60)
-        self.control.close()
-        self.proc.terminate()
-        self.proc.wait(30)
+    return memcached.build(tmp_path_factory.mktemp("memcached"))
 
 
 @pytest.fixture
 def server(program, tmp_path):
-    server = Server(program, tmp_path)
+    server = memcached.Server(program, tmp_path)
     yield server
     server.end()
     assert [client.error for client in server.clients] == [None] * CLIENTS
@@ -321,3 +158,58 @@ def test_requests_can_be_read(server, tmp_path):
             texts.add(event["args"]["command"].split(" ")[0])
     assert texts == {"set", "get"}
     nothing_is_left(server)
+
+
+def waits_of(function, server, folder):
+    """What iprobe wait says first of a function, in two seconds."""
+    data = folder / "waits"
+    selection = f"{function},compact"
+    options = ("--kernel", "--duration", "2s", "-q", "-o", data, "-f", selection)
+    sh([IPROBE, "attach", server.proc.pid, *options], ROOT)
+    said = sh([IPROBE, "wait", "-f", function, data], ROOT).stdout
+    lines = [line for line in said.splitlines() if line and not line.startswith("#")]
+    assert lines[0].split()[0] == "CALLS", said
+    return "\n".join(lines[1:4])
+
+
+@pytest.fixture
+def events():
+    """Where the machine lets us record events of the kernel."""
+    if os.getuid() != 0:
+        pytest.skip("not root")
+    doctor = sh([IPROBE, "doctor"], ROOT, check=False).stdout
+    said = next(line for line in doctor.splitlines() if "kernel events" in line)
+    if "can be recorded" not in said:
+        pytest.skip(" ".join(said.split()))
+
+
+def test_a_lock_that_is_held_too_long(program, events, tmp_path):
+    """The lock is named, who has it, and the function in which it is held."""
+    library = tmp_path / "hold.so"
+    source = ROOT / "test" / "programs" / "hold_lock.c"
+    sh([IPROBE_CC, "-O2", "-g", "-fPIC", "-shared", "-pthread", source, "-o", library], ROOT)
+    hold = {"LD_PRELOAD": str(library), "HOLD_LOCK": "lru_locks", "HOLD_LOCK_AT": "1"}
+    server = memcached.Server(program, tmp_path, **hold)
+    try:
+        said = waits_of("complete_nread_ascii", server, tmp_path)
+    finally:
+        server.end()
+    assert "futex" in said and "lru_locks" in said, said
+    assert "ended by compactor (" in said and ") in compact" in said, said
+
+
+def test_a_cpu_that_another_program_has(program, events, tmp_path):
+    """A program with a higher priority keeps the server from its CPU: it is named."""
+    server = memcached.Server(program, tmp_path)
+    cpu = str(min(os.sched_getaffinity(0)))
+    sh(["taskset", "-acp", cpu, server.proc.pid], ROOT)
+    hog = subprocess.Popen(
+        ["nice", "-n", "-20", "taskset", "-c", cpu, "yes"], stdout=subprocess.DEVNULL
+    )
+    try:
+        said = waits_of("drive_machine", server, tmp_path)
+    finally:
+        hog.kill()
+        hog.wait()
+        server.end()
+    assert "the CPU had yes (" in said, said
