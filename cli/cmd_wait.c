@@ -12,6 +12,7 @@
 #include "cli/record/temporary_trace.h"
 #include "cli/trace_args.h"
 #include "cli/wait/wait_calls.h"
+#include "cli/wait/wait_clients.h"
 #include "cli/wait/wait_locks.h"
 #include "cli/wait/wait_report.h"
 #include "cli/wait/wait_tree_print.h"
@@ -38,11 +39,14 @@ static const char help[] =
 	"                       0)\n"
 	"      --locks          by lock: for how long it was waited for and held, and in which "
 	"functions\n"
-	"      --objects N      at most N objects for each function, or functions for each lock "
-	"(default 3; with --json all)\n"
+	"      --objects N      at most N objects for each function, or functions for each lock or "
+	"client (default 3;\n"
+	"                       with --json all)\n"
 	"      --tid TID        this thread only, by the machine's id\n"
 	"      --process PROC   this process only: a pid, or a name with wildcards\n"
-	"      --by process     each process by itself\n"
+	"      --by WHAT        process: each process by itself; client: the work for each client "
+	"whose connections\n"
+	"                       were accepted; connection: for each of these\n"
 	"      --full-names     whole C++ names, not their short forms\n"
 	"      --json           one JSON document\n"
 	"of a process:\n"
@@ -57,7 +61,8 @@ struct wait_command {
 };
 
 enum {
-	OPT_DURATION = 256,
+	OPT_BY = 256,
+	OPT_DURATION,
 	OPT_JSON,
 	OPT_OBJECTS,
 	OPT_OF,
@@ -90,6 +95,18 @@ static int take(const char *command, int option, void *context)
 	if (option == OPT_JSON) {
 		o->json = true;
 		return -1;
+	}
+	if (option == OPT_BY) {
+		o->filter.by_process = !strcmp(optarg, "process");
+		o->by = !strcmp(optarg, "client")	? CLI_WAIT_BY_CLIENT
+			: !strcmp(optarg, "connection") ? CLI_WAIT_BY_CONNECTION
+							: CLI_WAIT_BY_FUNCTION;
+		if (o->filter.by_process || o->by != CLI_WAIT_BY_FUNCTION ||
+		    !strcmp(optarg, "function"))
+			return -1;
+		return cli_usage(command,
+				 "--by takes function, process, client or connection, not '%s'",
+				 optarg);
 	}
 	if (option == OPT_OF) {
 		o->of = true;
@@ -126,6 +143,7 @@ static int show(const char *dir, const struct cli_wait_options *o)
 	return (o->of	   ? cli_wait_calls
 		: o->tree  ? cli_wait_tree
 		: o->locks ? cli_wait_locks
+		: o->by	   ? cli_wait_clients
 			   : cli_wait_report)(dir, o) < 0
 		       ? cli_fail()
 		       : 0;
@@ -158,9 +176,9 @@ int cmd_wait(int argc, char **argv)
 		{"duration", required_argument, NULL, OPT_DURATION},
 		{"output", required_argument, NULL, 'o'},
 		CLI_FILTER_PROCESS,
-		CLI_FILTER_BY_THREAD_OR_PROCESS,
 		{"of", required_argument, NULL, OPT_OF},
 		{"slowest", required_argument, NULL, OPT_SLOWEST},
+		{"by", required_argument, NULL, OPT_BY},
 		{"objects", required_argument, NULL, OPT_OBJECTS},
 		{"tree", no_argument, NULL, OPT_TREE},
 		{"locks", no_argument, NULL, OPT_LOCKS},
@@ -194,10 +212,11 @@ int cmd_wait(int argc, char **argv)
 		return cli_usage(argv[0], "--depth and --min-percent are of --tree");
 	if (o->min_percent < 0)
 		o->min_percent = o->json ? 0 : 0.5;
-	if (o->filter.by_thread)
-		return cli_usage(argv[0], "--by takes process; --tid shows one thread");
 	if (o->of && o->filter.by_process)
 		return cli_usage(argv[0], "--of shows calls one by one: it does not go with --by");
+	if (o->by != CLI_WAIT_BY_FUNCTION && (o->of || o->tree || o->locks || o->filter.tid))
+		return cli_usage(argv[0], "--by client is of all threads and calls: it does not go "
+					  "with --of, --tree, --locks and --tid");
 	if (!o->json && o->objects == SIZE_MAX)
 		o->objects = 3;
 	code = cli_process_operand(argc, argv, &pid, &c.request.pid);

@@ -106,6 +106,7 @@ _iprobe_value() # COMMAND OPTION VALUE-NAME
 	top:-s | top:--sort) _iprobe_part '' "$live_columns" ;;
 	syscalls:--by) _iprobe_part '' 'call function fd' ;;
 	top:--waits) _iprobe_part '' 'below hide among' ;;
+	wait:--by) _iprobe_part '' 'client connection function' ;;
 	fperf:--budget) _iprobe_part '' none ;;
 	fperf:--profile) _iprobe_part '' "$(_iprobe_names profiles)" ;;
 	iprobed:--rule | iprobed:--fire) _iprobe_part '' "$(_iprobe_names rules)" ;;

@@ -74,6 +74,7 @@ _iprobe_value() # COMMAND OPTION VALUE-NAME
 	top:--sort) compadd -- rate calls self total avg p50 p99 max function ;;
 	syscalls:--by) compadd -- call function fd ;;
 	top:--waits) compadd -- below hide among ;;
+	wait:--by) compadd -- client connection function ;;
 	fperf:--budget) compadd -- none ;;
 	fperf:--profile) compadd -- ${(f)"$(_iprobe_names profiles)"} ;;
 	iprobed:--rule | iprobed:--fire) compadd -- ${(f)"$(_iprobe_names rules)"} ;;

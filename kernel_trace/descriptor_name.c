@@ -4,8 +4,8 @@
  * descriptor would keep a connection open that it closes meanwhile.
  *
  * The kernel's tables of sockets are read once for many descriptors. Those of tcp and udp have
- * numbers alone. That of unix sockets has paths as processes have bound them, which may look like
- * lines of the table: such a socket is named by its number only.
+ * numbers alone. That of unix sockets is asked for by netlink (unix_sockets.h), which answers for
+ * our own network namespace: elsewhere such a socket is named by its own number only.
  */
 #include "kernel_trace/descriptor_name.h"
 
@@ -24,6 +24,7 @@
 #include "common/cleanup.h"
 #include "common/now.h"
 #include "common/proc.h"
+#include "kernel_trace/unix_sockets.h"
 
 #define SEARCH_NS   1000000000ull /* between two searches for the other end of a pipe, at least */
 #define SEARCH_MOST 4000u	  /* descriptors that a search looks at */
@@ -38,6 +39,7 @@ struct socket_words {
 struct ip_descriptor_names {
 	struct socket_words *sockets; /* by inode */
 	size_t n;
+	struct ip_unix_sockets unix_sockets;
 	ino_t space; /* the network namespace that they are of; 0: they were not read */
 	uint64_t searched_ns;
 };
@@ -57,7 +59,9 @@ struct ip_descriptor_names *ip_descriptor_names_create(void)
 void ip_descriptor_names_renew(struct ip_descriptor_names *names)
 {
 	free(names->sockets);
+	free(names->unix_sockets.items);
 	names->sockets = NULL;
+	names->unix_sockets = (struct ip_unix_sockets){0};
 	names->n = names->space = 0;
 }
 
@@ -65,7 +69,7 @@ void ip_descriptor_names_destroy(struct ip_descriptor_names *names)
 {
 	if (!names)
 		return;
-	free(names->sockets);
+	ip_descriptor_names_renew(names);
 	free(names);
 }
 
@@ -118,7 +122,7 @@ static void read_sockets(struct ip_descriptor_names *names, pid_t tid)
 {
 	static const char *const tables[] = {"tcp", "tcp6", "udp", "udp6"};
 	char path[64], line[512];
-	struct stat space;
+	struct stat space, own;
 
 	snprintf(path, sizeof(path), "/proc/%d/ns/net", tid);
 	if (stat(path, &space) < 0 || space.st_ino == names->space)
@@ -140,6 +144,9 @@ static void read_sockets(struct ip_descriptor_names *names, pid_t tid)
 			names->sockets[names->n++] = words;
 		}
 	}
+	if (stat("/proc/self/ns/net", &own) == 0 && own.st_ino == space.st_ino &&
+	    own.st_dev == space.st_dev)
+		ip_unix_sockets_read(LINES_MOST, &names->unix_sockets);
 	if (names->n)
 		qsort(names->sockets, names->n, sizeof(*names->sockets), by_inode);
 }
@@ -154,7 +161,7 @@ static void put_socket(struct ip_descriptor_names *names, pid_t tid, unsigned lo
 		found = bsearch(&key, names->sockets, names->n, sizeof(key), by_inode);
 	if (found)
 		snprintf(ret, size, "%s", found->words);
-	else
+	else if (!ip_unix_socket_name(&names->unix_sockets, inode, ret, size))
 		snprintf(ret, size, "socket:[%lu]", inode);
 }
 

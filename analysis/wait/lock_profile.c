@@ -65,8 +65,9 @@ struct maker {
 static uint32_t pid_of(const struct maker *m, const struct ip_thread_states *t)
 {
 	for (unsigned i = 0; t && i < PARENTS_MOST; i++) {
-		uint32_t pid = m->owners->pid_of(m->owners->context, t->tid,
-						 t->nspans ? t->spans[0].from : t->begin);
+		/* what it was when it began may have been noted later */
+		const uint64_t last = t->end < m->states->end ? t->end : m->states->end;
+		const uint32_t pid = m->owners->pid_of(m->owners->context, t->tid, last);
 
 		if (pid)
 			return pid;

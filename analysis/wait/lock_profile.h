@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "analysis/callstack/trace.h"
-#include "analysis/wait/descriptors.h"
+#include "analysis/wait/descriptors/descriptors.h"
 #include "analysis/wait/thread_states.h"
 #include "analysis/wait/wait_object.h"
 

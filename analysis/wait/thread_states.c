@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "analysis/wait/descriptors/descriptor_births.h"
 #include "analysis/wait/wait_object.h"
 #include "common/array.h"
 #include "common/error.h"
@@ -29,6 +30,7 @@ enum {
 	SWITCH_NEXT_COMM = 32,
 	SWITCH_NEXT_TID = 48,
 	WOKEN_TID = 16,
+	WOKEN_CPU = 24,
 	FORK_PARENT_TID = 16,
 	FORK_CHILD_COMM = 20,
 	FORK_CHILD_TID = 36,
@@ -180,6 +182,7 @@ static int leave(struct ip_states *s, const struct ip_kernel_record *r)
 			t, &(struct ip_thread_span){.from = r->tsc,
 						    .state = IP_THREAD_RUNNABLE,
 						    .preempted = state & STATE_PREEMPTED,
+						    .cpu = r->cpu,
 						    .other = ip_kernel_s32(r, SWITCH_NEXT_TID)});
 	if (kind_of(state) == 'X' || kind_of(state) == 'Z') {
 		t->end = r->tsc;
@@ -187,6 +190,21 @@ static int leave(struct ip_states *s, const struct ip_kernel_record *r)
 			t, &(struct ip_thread_span){.from = r->tsc, .state = IP_THREAD_GONE});
 	}
 	return begin_wait(t, r->tsc, kind_of(state));
+}
+
+static int begin_running(struct ip_thread_states *t, uint64_t from, uint32_t cpu)
+{
+	const struct ip_thread_waking *waking =
+		state_of(t) == IP_THREAD_BLOCKED ? &t->waits[last_span(t)->wait].waking : NULL;
+
+	/* Its wakeup was not seen: what is known is that somebody woke it. */
+	if (waking && waking->tsc &&
+	    begin_span(t, &(struct ip_thread_span){.from = waking->tsc,
+						   .state = IP_THREAD_RUNNABLE,
+						   .cpu = cpu}) < 0)
+		return -1;
+	return begin_span(
+		t, &(struct ip_thread_span){.from = from, .state = IP_THREAD_RUNNING, .cpu = cpu});
 }
 
 static int arrive(struct ip_states *s, const struct ip_kernel_record *r)
@@ -197,17 +215,11 @@ static int arrive(struct ip_states *s, const struct ip_kernel_record *r)
 	if (!tid)
 		return 0;
 	t = get(s, tid);
-	if (!t || begin_first(s, t, IP_THREAD_RUNNABLE, 0) < 0)
+	if (!t || begin_first(s, t, IP_THREAD_RUNNABLE, r->cpu) < 0)
 		return -1;
 	memcpy(t->name, r->fields + SWITCH_NEXT_COMM, sizeof(t->name));
 	t->name[sizeof(t->name) - 1] = '\0';
-	/* Its wakeup was not seen: what is known is that somebody woke it. */
-	if (state_of(t) == IP_THREAD_BLOCKED && t->waits[last_span(t)->wait].waking.tsc &&
-	    begin_span(t, &(struct ip_thread_span){.from = t->waits[last_span(t)->wait].waking.tsc,
-						   .state = IP_THREAD_RUNNABLE}) < 0)
-		return -1;
-	return begin_span(t, &(struct ip_thread_span){
-				     .from = r->tsc, .state = IP_THREAD_RUNNING, .cpu = r->cpu});
+	return begin_running(t, r->tsc, r->cpu);
 }
 
 /* Somebody wakes a thread. It may be on its way to block: then its switch comes a moment later,
@@ -250,7 +262,9 @@ static int note_wakeup(struct ip_states *s, const struct ip_kernel_record *r)
 	if (state_of(t) == IP_THREAD_BLOCKED && !t->waits[last_span(t)->wait].waking.tsc)
 		t->waits[last_span(t)->wait].waking = t->early;
 	t->early.tsc = 0;
-	return begin_span(t, &(struct ip_thread_span){.from = r->tsc, .state = IP_THREAD_RUNNABLE});
+	return begin_span(t, &(struct ip_thread_span){.from = r->tsc,
+						      .state = IP_THREAD_RUNNABLE,
+						      .cpu = ip_kernel_s32(r, WOKEN_CPU)});
 }
 
 static int add_birth(struct ip_states *s, const struct ip_thread_birth *birth)
@@ -309,6 +323,14 @@ static void note_born(struct ip_states *s, struct ip_thread_states *parent, uint
 	parent->born = 0;
 }
 
+static int add_making(struct ip_states *s, const struct ip_descriptor_birth *making)
+{
+	if (ip_array_grow(&s->descriptor_births, s->ndescriptor_births, sizeof(*making)) < 0)
+		return -1;
+	s->descriptor_births[s->ndescriptor_births++] = *making;
+	return 0;
+}
+
 /* Events of a CPU were lost: whoever did not run on another one may have done anything. */
 static int note_loss(struct ip_states *s, const struct ip_kernel_record *r)
 {
@@ -319,6 +341,8 @@ static int note_loss(struct ip_states *s, const struct ip_kernel_record *r)
 	s->work += s->n;
 	if (s->work > LOSSES_WORK_MOST)
 		return ip_error("the kernel's events have too many losses");
+	if (!r->all && add_making(s, &(struct ip_descriptor_birth){.tsc = r->tsc}) < 0)
+		return -1;
 	for (size_t i = 0; i < s->n && !r->all; i++) {
 		s->threads[i].call.number = s->threads[i].broken.number = IP_NO_CALL;
 		s->threads[i].fault = 0;
@@ -394,6 +418,26 @@ static bool goes_on(const struct ip_thread_call *broken, const struct ip_thread_
 		!memcmp(call->arguments, broken->arguments, sizeof(call->arguments)));
 }
 
+static int note_making(struct ip_states *s, const struct ip_kernel_record *r,
+		       const struct ip_thread_call *call)
+{
+	const int64_t result = ip_kernel_u64(r, 0);
+	struct ip_descriptor_birth making = {
+		.tsc = r->tsc, .tid = r->tid, .fd = -1, .number = call->number};
+
+	if (call->number == IP_NO_CALL || result < 0 || result > INT32_MAX)
+		return 0;
+	switch (ip_descriptor_makes(call)) {
+	case IP_BIRTH_ONE:
+		making.fd = result;
+		return add_making(s, &making);
+	case IP_BIRTH_UNTOLD:
+		return add_making(s, &making);
+	default:
+		return 0;
+	}
+}
+
 static int note_call(struct ip_states *s, const struct ip_kernel_record *r)
 {
 	struct ip_thread_states *t = get(s, r->tid);
@@ -461,6 +505,8 @@ static int note_return(struct ip_states *s, const struct ip_kernel_record *r)
 		return -1;
 	t->calls_known = true;
 	note_born(s, t, r->id - IP_KERNEL_SYSCALL_EXIT, ip_kernel_u64(r, 0));
+	if (note_making(s, r, &t->call) < 0)
+		return -1;
 	if (ip_wait_is_poll(&t->call))
 		t->polled = 0;
 	for (size_t i = t->first_wait; i < t->nwaits; i++) {
@@ -538,6 +584,67 @@ static int note_call_state(struct ip_states *s, const struct ip_kernel_record *r
 	return 0;
 }
 
+static struct ip_cpu_state *cpu_of(struct ip_states *s, uint32_t cpu)
+{
+	while (s->ncpus <= cpu) {
+		if (ip_array_grow(&s->cpus, s->ncpus, sizeof(*s->cpus)) < 0)
+			return NULL;
+		s->cpus[s->ncpus++] = (struct ip_cpu_state){.tid = -1};
+	}
+	return &s->cpus[cpu];
+}
+
+/* An event in a thread that does not run, as far as is known: the switch to it was left out. */
+static int note_running(struct ip_states *s, const struct ip_kernel_record *r,
+			const struct ip_cpu_state *cpu)
+{
+	const size_t at = r->tid > 0 && s->index_size ? slot_of(s, r->tid) : 0;
+	struct ip_thread_states *t =
+		r->tid > 0 && s->index_size && s->index[at] ? &s->threads[s->index[at] - 1] : NULL;
+	uint64_t could = r->tsc; /* run */
+
+	if (!t || !t->nspans)
+		return 0;
+	switch (state_of(t)) {
+	case IP_THREAD_RUNNABLE:
+		could = last_span(t)->from;
+		break;
+	case IP_THREAD_BLOCKED:
+		if (t->waits[last_span(t)->wait].waking.tsc)
+			could = t->waits[last_span(t)->wait].waking.tsc;
+		break;
+	case IP_THREAD_UNKNOWN:
+		break;
+	default:
+		return 0;
+	}
+	if (cpu->tid != 0) /* another thread had it, and nobody knows until when */
+		could = r->tsc;
+	return begin_running(t, could > cpu->last ? could : cpu->last, r->cpu);
+}
+
+/* What an event tells of its CPU. */
+static int note_cpu(struct ip_states *s, const struct ip_kernel_record *r)
+{
+	struct ip_cpu_state *cpu;
+
+	/* what was so at the beginning did not happen on a CPU */
+	if (r->id == IP_KERNEL_PROCESS_STATE || r->id == IP_KERNEL_IDS_STATE ||
+	    r->id == IP_KERNEL_SYSCALL_STATE)
+		return 0;
+	cpu = cpu_of(s, r->cpu);
+	if (!cpu)
+		return -1;
+	if (r->id != IP_KERNEL_LOST && note_running(s, r, cpu) < 0)
+		return -1;
+	if (r->id == IP_KERNEL_LOST)
+		cpu->tid = -1;
+	else if (r->id == IP_KERNEL_SCHED_SWITCH)
+		cpu->tid = ip_kernel_s32(r, SWITCH_NEXT_TID);
+	cpu->last = r->tsc;
+	return 0;
+}
+
 static int take(struct ip_states *s, const struct ip_kernel_record *r)
 {
 	struct ip_thread_states *t;
@@ -545,6 +652,8 @@ static int take(struct ip_states *s, const struct ip_kernel_record *r)
 	if (!s->begin)
 		s->begin = r->tsc;
 	s->events++;
+	if (note_cpu(s, r) < 0)
+		return -1;
 	switch (r->id) {
 	case IP_KERNEL_LOST:
 		return note_loss(s, r);
@@ -659,6 +768,8 @@ void ip_states_destroy(struct ip_states *s)
 	free(s->wakes);
 	free(s->losses);
 	free(s->births);
+	free(s->descriptor_births);
+	free(s->cpus);
 	free(s->index);
 	free(s);
 }

@@ -8,6 +8,9 @@
  *   - sched_switch ends the span of the thread that had the CPU and begins one of the thread that
  *     gets it. The former is runnable if it could have gone on (state R; preempted, if the kernel
  *     took the CPU away: R+), else blocked.
+ *   - Some kernels leave out switches from the idle thread. A thread in which an event is runs on
+ *     the event's CPU: if that was idle, since the last event there, or since the thread was woken,
+ *     whichever is later; else since that event.
  *   - sched_waking names who wakes a blocked thread, and when. sched_wakeup is when the thread
  *     begins to wait for a CPU. A waking from an interrupt has no thread as its cause.
  *     Where a thread goes on to wait within its call, and what it waits for comes once in a call,
@@ -81,7 +84,7 @@ struct ip_thread_span {
 	bool preempted; /* RUNNABLE: the CPU was taken away */
 	int32_t other;	/* RUNNABLE: who got the CPU; 0: nobody, or it was woken there */
 	uint32_t wait;	/* BLOCKED: index into waits */
-	uint32_t cpu;	/* RUNNING */
+	uint32_t cpu;	/* RUNNING; RUNNABLE: where it waits, at first */
 };
 
 struct ip_thread_states {
@@ -134,6 +137,14 @@ struct ip_futex_call {
 	int32_t tid;
 };
 
+/* A system call that has made descriptors. */
+struct ip_descriptor_birth {
+	uint64_t tsc; /* of its return */
+	int32_t tid;  /* 0: system calls of all threads were lost up to here */
+	int32_t fd;   /* -1: the call does not return the number */
+	uint16_t number;
+};
+
 struct ip_states {
 	struct ip_thread_states *threads;
 	size_t n;
@@ -148,6 +159,14 @@ struct ip_states {
 	size_t nlosses;
 	struct ip_thread_birth *births; /* in order of time, of all processes */
 	size_t nbirths;
+	struct ip_descriptor_birth *descriptor_births; /* in order of time */
+	size_t ndescriptor_births;
+	/* Private: by CPU, its last event, and who had it behind that (-1: not known). */
+	struct ip_cpu_state {
+		uint64_t last;
+		int32_t tid;
+	} * cpus;
+	size_t ncpus;
 	/* Private: the newest thread of each tid (open addressing, index + 1). */
 	uint32_t *index;
 	size_t index_size;

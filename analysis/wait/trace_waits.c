@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "analysis/wait/inherited.h"
+#include "analysis/wait/descriptors/descriptor_births.h"
+#include "analysis/wait/descriptors/inherited.h"
 #include "common/error.h"
 
 static uint32_t pid_of(const void *ids, int32_t tid, uint64_t tsc)
@@ -15,15 +16,15 @@ static uint32_t pid_of(const void *ids, int32_t tid, uint64_t tsc)
 	return ip_machine_ids_pid(ids, tid, tsc);
 }
 
-static int read_descriptors(struct ip_trace_reader *trace, struct ip_trace_waits *w)
+int ip_trace_descriptors_read(const char *dir, const struct ip_states *states,
+			      const struct ip_machine_ids *ids, struct ip_descriptors *ret)
 {
-	w->ids = ip_machine_ids_create(trace, w->states);
-	if (!w->ids || ip_descriptors_read(trace->dir, &w->descriptors) < 0)
+	if (ip_descriptors_read(dir, ret) < 0)
 		return -1;
-	ip_descriptors_end(&w->descriptors, w->states->closings, w->states->nclosings, pid_of,
-			   w->ids);
-	w->descriptors.inherited = ip_inherited_create(w->ids, w->states);
-	return w->descriptors.inherited ? 0 : -1;
+	ip_descriptors_end(ret, states->closings, states->nclosings, pid_of, ids);
+	ret->inherited = ip_inherited_create(ids, states);
+	ret->births = ret->inherited ? ip_descriptor_births_create(states, pid_of, ids) : NULL;
+	return ret->births ? 0 : -1;
 }
 
 int ip_trace_waits_read(struct ip_trace_reader *trace, struct ip_trace_waits **ret)
@@ -43,7 +44,9 @@ int ip_trace_waits_read(struct ip_trace_reader *trace, struct ip_trace_waits **r
 	w->reader = reader;
 	w->states = ip_states_read(reader);
 	w->damage = ip_kernel_reader_damage(reader);
-	if (w->states && read_descriptors(trace, w) == 0)
+	w->ids = w->states ? ip_machine_ids_create(trace, w->states) : NULL;
+	if (w->ids &&
+	    ip_trace_descriptors_read(trace->dir, w->states, w->ids, &w->descriptors) == 0)
 		w->names = ip_object_names_create(trace->session);
 	if (!w->names) {
 		ip_trace_waits_destroy(w);

@@ -7,7 +7,7 @@
 #define IP_TRACE_WAITS_H
 
 #include "analysis/callstack/trace.h"
-#include "analysis/wait/descriptors.h"
+#include "analysis/wait/descriptors/descriptors.h"
 #include "analysis/wait/machine_ids.h"
 #include "analysis/wait/object_name.h"
 #include "analysis/wait/thread_states.h"
@@ -27,6 +27,11 @@ struct ip_trace_waits {
  * error. */
 int ip_trace_waits_read(struct ip_trace_reader *trace, struct ip_trace_waits **ret);
 void ip_trace_waits_destroy(struct ip_trace_waits *waits);
+
+/* What the descriptors of a trace were, by the machine's ids of processes. ids must outlive *ret,
+ * which the caller clears in any case. Returns 0, or -1 with an error. */
+int ip_trace_descriptors_read(const char *dir, const struct ip_states *states,
+			      const struct ip_machine_ids *ids, struct ip_descriptors *ret);
 
 /* An object with its kind, "futex:&db.lock". The caller frees it. NULL: out of memory, with an
  * error. */

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "analysis/wait/descriptors.h"
+#include "analysis/wait/descriptors/descriptors.h"
 #include "analysis/wait/thread_states.h"
 
 #ifndef SYS_futex_waitv
@@ -249,7 +249,9 @@ static void of_descriptor(struct ip_wait_object *o, const struct ip_descriptors 
 		descriptors ? ip_descriptors_find(descriptors, pid, fd, tsc) : NULL;
 
 	o->fd = fd;
-	o->kind = d ? d->kind : unknown;
+	o->kind = descriptors ? ip_descriptors_kind(descriptors, pid, fd, tsc) : IP_WAIT_OTHER;
+	if (!d && o->kind == IP_WAIT_OTHER)
+		o->kind = unknown;
 	o->text = d ? d->text : NULL;
 }
 

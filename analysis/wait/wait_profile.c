@@ -79,6 +79,7 @@ static void give(struct maker *m, uint32_t node, const struct ip_thread_span *sp
 						  .object = span && span->state == IP_THREAD_BLOCKED
 								    ? object_of_wait(m, span->wait)
 								    : 0,
+						  .from = m->now,
 						  .ticks = ticks,
 						  .begins = begins};
 

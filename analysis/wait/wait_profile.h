@@ -14,7 +14,7 @@
 
 #include "analysis/callstack/trace.h"
 #include "analysis/profile/calltree.h"
-#include "analysis/wait/descriptors.h"
+#include "analysis/wait/descriptors/descriptors.h"
 #include "analysis/wait/thread_states.h"
 #include "analysis/wait/wait_object.h"
 
@@ -57,7 +57,7 @@ struct ip_wait_part {
 	const struct ip_thread_states *thread; /* NULL: no kernel event is of it */
 	const struct ip_thread_span *span;     /* NULL: nothing is known */
 	uint32_t object;		       /* that a blocked thread waits for */
-	uint64_t ticks;
+	uint64_t from, ticks;
 	bool begins; /* the span begins with it */
 };
 

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "analysis/wait/wait_object.h"
 #include "common/error.h"
 
 struct walk {
@@ -140,17 +141,22 @@ static int list_wakings(const struct ip_states *states, struct ip_waker_paths *p
 	size_t n = 0;
 
 	for (size_t i = 0; i < states->n; i++)
-		n += states->threads[i].nwaits;
+		n += 2 * states->threads[i].nwaits;
 	paths->items = calloc(n + 1, sizeof(*paths->items));
 	if (!paths->items)
 		return ip_error("out of memory");
 	for (size_t i = 0; i < states->n; i++)
 		for (size_t k = 0; k < states->threads[i].nwaits; k++) {
-			const struct ip_thread_waking *waking = &states->threads[i].waits[k].waking;
+			const struct ip_thread_wait *wait = &states->threads[i].waits[k];
+			const struct ip_thread_waking *waking = &wait->waking;
 
-			if (waking->tsc && !waking->context && waking->waker)
+			if (!waking->tsc || waking->context || !waking->waker)
+				continue;
+			paths->items[paths->n++] =
+				(struct ip_waking_path){.waker = waking->waker, .tsc = waking->tsc};
+			if (ip_wait_is_lock(&wait->call) && wait->call.begin)
 				paths->items[paths->n++] = (struct ip_waking_path){
-					.waker = waking->waker, .tsc = waking->tsc};
+					.waker = waking->waker, .tsc = wait->call.begin};
 		}
 	if (paths->n)
 		qsort(paths->items, paths->n, sizeof(*paths->items), by_waker);
@@ -191,13 +197,25 @@ void ip_waker_paths_destroy(struct ip_waker_paths *paths)
 	free(paths);
 }
 
+static uint32_t node_at(const struct ip_waker_paths *paths, int32_t waker, uint64_t tsc)
+{
+	const size_t at = place_of(paths, waker, tsc);
+
+	return at < paths->n && paths->items[at].waker == waker && paths->items[at].tsc == tsc
+		       ? paths->items[at].node
+		       : 0;
+}
+
 uint32_t ip_waker_paths_node(const struct ip_waker_paths *paths,
 			     const struct ip_thread_waking *waking)
 {
-	const size_t at = place_of(paths, waking->waker, waking->tsc);
+	return node_at(paths, waking->waker, waking->tsc);
+}
 
-	return at < paths->n && paths->items[at].waker == waking->waker &&
-			       paths->items[at].tsc == waking->tsc
-		       ? paths->items[at].node
-		       : 0;
+uint32_t ip_waker_paths_holder(const struct ip_waker_paths *paths,
+			       const struct ip_thread_wait *wait)
+{
+	return ip_wait_is_lock(&wait->call) && wait->call.begin
+		       ? node_at(paths, wait->waking.waker, wait->call.begin)
+		       : node_at(paths, wait->waking.waker, wait->waking.tsc);
 }

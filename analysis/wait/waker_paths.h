@@ -32,5 +32,9 @@ void ip_waker_paths_destroy(struct ip_waker_paths *paths);
 /* The call that a thread was in innermost when it woke another one; 0: in none. */
 uint32_t ip_waker_paths_node(const struct ip_waker_paths *paths,
 			     const struct ip_thread_waking *waking);
+/* The same for who ended a wait; of a lock: the call that the thread was in when the wait began,
+ * for it had the lock then. */
+uint32_t ip_waker_paths_holder(const struct ip_waker_paths *paths,
+			       const struct ip_thread_wait *wait);
 
 #endif

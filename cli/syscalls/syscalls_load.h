@@ -9,7 +9,7 @@
 #include "analysis/read/names.h"
 #include "analysis/syscalls/syscall_reader.h"
 #include "analysis/syscalls/syscall_sums.h"
-#include "analysis/wait/descriptors.h"
+#include "analysis/wait/descriptors/descriptors.h"
 #include "analysis/wait/thread_states.h"
 #include "cli/syscalls/syscalls_options.h"
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/wait/inherited.h"
+#include "analysis/wait/trace_waits.h"
 #include "cli/trace_args.h"
 #include "common/error.h"
 #include "common/print.h"
@@ -52,11 +52,7 @@ static int load_owners(struct cli_wait_trace *t)
 			(struct cli_wait_member){t->trace->runs[i].tid, t->trace->runs[i].member};
 	qsort(t->members, t->nmembers, sizeof(*t->members), by_tid);
 	t->owners = (struct ip_thread_owners){pid_of, member_of, t};
-	if (ip_descriptors_read(t->dir, &t->descriptors) < 0)
-		return -1;
-	ip_descriptors_end(&t->descriptors, t->states->closings, t->states->nclosings, pid_of, t);
-	t->descriptors.inherited = ip_inherited_create(t->ids, t->states);
-	return t->descriptors.inherited ? 0 : -1;
+	return ip_trace_descriptors_read(t->dir, t->states, t->ids, &t->descriptors);
 }
 
 const char *cli_wait_state_name(uint8_t state)

@@ -7,7 +7,7 @@
 
 #include "analysis/callstack/trace.h"
 #include "analysis/read/names.h"
-#include "analysis/wait/descriptors.h"
+#include "analysis/wait/descriptors/descriptors.h"
 #include "analysis/wait/machine_ids.h"
 #include "analysis/wait/object_name.h"
 #include "analysis/wait/thread_states.h"

@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/wait/wait_culprits.h"
 #include "analysis/wait/wait_tree.h"
 #include "cli/trace_args.h"
+#include "cli/wait/wait_culprit_print.h"
 #include "cli/wait/wait_load.h"
 #include "cli/wait/wait_rows.h"
 #include "common/cleanup.h"
@@ -23,6 +25,7 @@ struct report {
 	const struct cli_wait_options *options;
 	struct cli_wait_trace t;
 	struct ip_wait_profile *profile;
+	struct ip_wait_culprits culprits;
 	uint32_t *order; /* functions, those that waited longest first */
 	size_t n;
 	uint64_t events;
@@ -87,10 +90,12 @@ static int json_function(struct report *r, struct ip_json *j, uint32_t f)
 {
 	const struct ip_wait_profile *p = r->profile;
 	const struct ip_wait_parts *parts = &p->functions[f];
+	const struct ip_wait_culprit *had;
 	struct cli_wait_row *rows;
-	size_t n;
+	size_t n, nhad;
 	const struct ip_wait_sum *waits = waits_of(p, f, &n);
-	int ret = cli_wait_rows_make(&r->t, p, waits, n, r->options->objects, &rows, &n);
+	int ret = cli_wait_rows_make(&r->t, p, &r->culprits, waits, n, r->options->objects, &rows,
+				     &n);
 
 	ip_json_object(j, NULL);
 	ip_json_string(j, "function", ip_names_get(r->t.names, f));
@@ -99,6 +104,8 @@ static int json_function(struct report *r, struct ip_json *j, uint32_t f)
 	ip_json_uint(j, "elapsed_ns", cli_wait_ns(&r->t, parts->elapsed) + 0.5);
 	ip_json_uint(j, "cpu_ns", cli_wait_ns(&r->t, parts->cpu) + 0.5);
 	ip_json_uint(j, "runqueue_ns", cli_wait_ns(&r->t, parts->runqueue) + 0.5);
+	had = ip_wait_culprits_of(&r->culprits, f, IP_RUN_QUEUE, &nhad);
+	cli_wait_json_culprits(j, &r->t, had, nhad, "cpu_had");
 	ip_json_array(j, "blocked");
 	for (size_t k = 0; ret == 0 && k < n; k++) {
 		ip_json_object(j, NULL);
@@ -106,6 +113,7 @@ static int json_function(struct report *r, struct ip_json *j, uint32_t f)
 		ip_json_string(j, "object", rows[k].name);
 		ip_json_uint(j, "ns", cli_wait_ns(&r->t, rows[k].ticks) + 0.5);
 		ip_json_uint(j, "count", rows[k].count);
+		cli_wait_json_culprits(j, &r->t, rows[k].by, rows[k].nby, "by");
 		ip_json_end_object(j);
 	}
 	ip_json_end_array(j);
@@ -137,6 +145,30 @@ static void json_head(const struct report *r, struct ip_json *j)
 	ip_json_uint(j, "kernel_lost", r->t.states->lost);
 }
 
+/* What a function waited for: objects, and CPUs, the longest first. */
+static void print_waits(const struct report *r, uint32_t function, const struct cli_wait_row *rows,
+			size_t n)
+{
+	const uint64_t runqueue = r->profile->functions[function].runqueue;
+	bool queue_shown = !runqueue || !r->options->objects;
+	char t[32];
+
+	for (size_t k = 0; k <= n; k++) {
+		if (!queue_shown && (k == n || rows[k].ticks < runqueue)) {
+			cli_wait_print_cpu_users(&r->t, &r->culprits, function, runqueue);
+			queue_shown = true;
+		}
+		if (k == n)
+			return;
+		ip_print(stdout, "%43s %10s %10s  %s %s (%" PRIu64 " time%s)", "",
+			 ip_format_ns(cli_wait_ns(&r->t, rows[k].ticks), t), "",
+			 ip_wait_kind_name(rows[k].kind), rows[k].name, rows[k].count,
+			 ip_plural(rows[k].count));
+		cli_wait_print_ender(&r->t, rows[k].by, rows[k].nby);
+		ip_print(stdout, "\n");
+	}
+}
+
 static int text_function(struct report *r, uint32_t f)
 {
 	const struct ip_wait_profile *p = r->profile;
@@ -145,7 +177,8 @@ static int text_function(struct report *r, uint32_t f)
 	char t[5][32];
 	size_t n;
 	const struct ip_wait_sum *waits = waits_of(p, f, &n);
-	int ret = cli_wait_rows_make(&r->t, p, waits, n, r->options->objects, &rows, &n);
+	int ret = cli_wait_rows_make(&r->t, p, &r->culprits, waits, n, r->options->objects, &rows,
+				     &n);
 
 	ip_print(stdout, "%10" PRIu64 " %10s %10s %10s %10s %10s  %s\n", p->function_calls[f],
 		 ip_format_ns(cli_wait_ns(&r->t, parts->elapsed), t[0]),
@@ -154,11 +187,8 @@ static int text_function(struct report *r, uint32_t f)
 		 ip_format_ns(cli_wait_ns(&r->t, blocked(parts)), t[3]),
 		 ip_format_ns(cli_wait_ns(&r->t, parts->unknown), t[4]),
 		 ip_names_shown(r->t.names, f));
-	for (size_t k = 0; ret == 0 && k < n; k++)
-		ip_print(stdout, "%43s %10s %10s  %s %s (%" PRIu64 " time%s)\n", "",
-			 ip_format_ns(cli_wait_ns(&r->t, rows[k].ticks), t[0]), "",
-			 ip_wait_kind_name(rows[k].kind), rows[k].name, rows[k].count,
-			 ip_plural(rows[k].count));
+	if (ret == 0)
+		print_waits(r, f, rows, n);
 	cli_wait_rows_clear(rows, n);
 	return ret;
 }
@@ -178,18 +208,30 @@ static int text_functions(struct report *r)
 	return ret;
 }
 
-/* Reads the calls of the chosen processes. */
+/* Reads the calls of the chosen processes, and who is to blame. */
 static int make(struct report *r)
 {
-	r->profile = ip_wait_profile_make(r->t.trace, r->t.states, &r->t.descriptors,
-					  r->options->filter.tid);
-	r->events = r->profile ? r->profile->events : 0;
-	return r->profile ? sort(r) : -1;
+	const struct ip_wait_observer observer = {ip_wait_culprits_part, &r->culprits};
+	struct ip_waker_paths *wakers;
+	int ret;
+
+	if (ip_wait_culprits_begin(r->t.states, &r->culprits) < 0)
+		return -1;
+	r->profile = ip_wait_profile_observe(r->t.trace, r->t.states, &r->t.descriptors,
+					     r->options->filter.tid, &observer);
+	wakers = r->profile ? ip_waker_paths_read(r->t.trace, r->t.states) : NULL;
+	if (!wakers)
+		return -1;
+	r->events = r->profile->events;
+	ret = ip_wait_culprits_end(&r->culprits, r->profile, wakers);
+	ip_waker_paths_destroy(wakers);
+	return ret < 0 ? -1 : sort(r);
 }
 
 static void unmake(struct report *r)
 {
 	free(r->order);
+	ip_wait_culprits_clear(&r->culprits);
 	ip_wait_profile_destroy(r->profile);
 	r->order = NULL;
 	r->profile = NULL;

@@ -10,6 +10,8 @@
 
 #include "cli/filter_options.h"
 
+enum cli_wait_by { CLI_WAIT_BY_FUNCTION, CLI_WAIT_BY_CLIENT, CLI_WAIT_BY_CONNECTION };
+
 struct cli_wait_options {
 	struct cli_filter filter;
 	size_t objects; /* for each function, at most */
@@ -19,6 +21,7 @@ struct cli_wait_options {
 	bool tree;	    /* call paths */
 	bool locks;	    /* locks, not functions */
 	double min_percent; /* of what all of a tree waited */
+	enum cli_wait_by by;
 };
 
 /* Prints what the functions of a trace waited for. Returns 0, or -1 with an error. */

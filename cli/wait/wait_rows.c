@@ -33,10 +33,29 @@ static int is_named(const struct cli_wait_row *row)
 	return strncmp(row->name, "0x", 2) != 0;
 }
 
-/* Puts rows of one name together. Returns how many are left. */
-static size_t join(struct cli_wait_row *rows, size_t n)
+static void clear(struct cli_wait_row *row)
+{
+	free(row->name);
+	free(row->by);
+}
+
+static int join_culprits(struct cli_wait_row *to, const struct cli_wait_row *from)
+{
+	struct ip_wait_culprit *by = reallocarray(to->by, to->nby + from->nby + 1, sizeof(*by));
+
+	if (!by)
+		return ip_error("out of memory");
+	memcpy(by + to->nby, from->by, from->nby * sizeof(*by));
+	to->by = by;
+	to->nby = ip_wait_culprits_join(by, to->nby + from->nby);
+	return 0;
+}
+
+/* Puts rows of one name together. *ret_n: how many are left. Returns 0, or -1 with an error. */
+static int join(struct cli_wait_row *rows, size_t n, size_t *ret_n)
 {
 	size_t left = 0;
+	int ret = 0;
 
 	if (n)
 		qsort(rows, n, sizeof(*rows), by_name);
@@ -47,16 +66,34 @@ static size_t join(struct cli_wait_row *rows, size_t n)
 		}
 		rows[left - 1].ticks += rows[i].ticks;
 		rows[left - 1].count += rows[i].count;
-		free(rows[i].name);
+		ret = ret < 0 ? -1 : join_culprits(&rows[left - 1], &rows[i]);
+		clear(&rows[i]);
 	}
 	if (left)
 		qsort(rows, left, sizeof(*rows), by_ticks);
-	return left;
+	*ret_n = left;
+	return ret;
+}
+
+static int take_culprits(const struct ip_wait_culprits *culprits, const struct ip_wait_sum *wait,
+			 struct cli_wait_row *row)
+{
+	size_t n;
+	const struct ip_wait_culprit *c =
+		ip_wait_culprits_of(culprits, wait->owner, wait->object, &n);
+
+	row->by = calloc(n + 1, sizeof(*row->by));
+	if (!row->by)
+		return -1;
+	if (n)
+		memcpy(row->by, c, n * sizeof(*c));
+	row->nby = n;
+	return 0;
 }
 
 int cli_wait_rows_make(const struct cli_wait_trace *t, const struct ip_wait_profile *profile,
-		       const struct ip_wait_sum *waits, size_t n, size_t most,
-		       struct cli_wait_row **ret, size_t *ret_n)
+		       const struct ip_wait_culprits *culprits, const struct ip_wait_sum *waits,
+		       size_t n, size_t most, struct cli_wait_row **ret, size_t *ret_n)
 {
 	const bool several = t->trace->session->members;
 	struct cli_wait_row *rows;
@@ -74,19 +111,19 @@ int cli_wait_rows_make(const struct cli_wait_trace *t, const struct ip_wait_prof
 						.ticks = waits[i].ticks,
 						.count = waits[i].count};
 		*ret_n = i + 1;
-		if (!rows[i].name)
+		if (!rows[i].name || take_culprits(culprits, &waits[i], &rows[i]) < 0)
 			return ip_error("out of memory");
 	}
-	if (several)
-		*ret_n = join(rows, n);
+	if (several && join(rows, n, ret_n) < 0)
+		return -1;
 	for (; *ret_n > most; --*ret_n)
-		free(rows[*ret_n - 1].name);
+		clear(&rows[*ret_n - 1]);
 	return 0;
 }
 
 void cli_wait_rows_clear(struct cli_wait_row *rows, size_t n)
 {
 	for (size_t i = 0; rows && i < n; i++)
-		free(rows[i].name);
+		clear(&rows[i]);
 	free(rows);
 }

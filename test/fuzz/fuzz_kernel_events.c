@@ -3,15 +3,18 @@
  * Events of the kernel in a trace: an input is the text of descriptors, and behind it streams of
  * two CPUs and of the target, each with its length in front (32 bits). What is read is followed
  * through: the spans of a thread are in order, a wait has one object, and the critical path of an
- * interval covers it without gap and overlap. What is told of locks is no more than their times.
- * System calls are put together: their parts are the whole, their text is cut off where the memory
- * ends, and sums have each of them once.
+ * interval covers it without gap and overlap. A thread works for one client at a time. What is told
+ * of locks is no more than their times. System calls are put together: their parts are the whole,
+ * their text is cut off where the memory ends, and sums have each of them once.
  *
  * covers: analysis/read/kernel_reader.c analysis/wait/thread_states.c
- * covers: analysis/wait/wait_object.c analysis/wait/descriptors.c analysis/wait/critical_path.c
+ * covers: analysis/wait/wait_object.c analysis/wait/descriptors/descriptors.c
+ * covers: analysis/wait/critical_path.c
  * covers: analysis/wait/wait_chain.c analysis/wait/lock_profile.c
  * covers: analysis/syscalls/syscall_reader.c analysis/syscalls/syscall_sums.c
  * covers: analysis/syscalls/syscall_text.c analysis/syscalls/syscall_flags.c
+ * covers: analysis/wait/clients/client_intervals.c analysis/wait/clients/client_connections.c
+ * covers: analysis/wait/descriptors/descriptor_births.c
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -22,8 +25,11 @@
 #include "analysis/syscalls/syscall_reader.h"
 #include "analysis/syscalls/syscall_sums.h"
 #include "analysis/syscalls/syscall_text.h"
+#include "analysis/wait/clients/client_intervals.h"
+#include "analysis/wait/clients/client_sums.h"
 #include "analysis/wait/critical_path.h"
-#include "analysis/wait/descriptors.h"
+#include "analysis/wait/descriptors/descriptor_births.h"
+#include "analysis/wait/descriptors/descriptors.h"
 #include "analysis/wait/lock_profile.h"
 #include "analysis/wait/thread_states.h"
 #include "analysis/wait/wait_chain.h"
@@ -259,6 +265,34 @@ static void check_syscalls(const struct ip_descriptors *descriptors)
 	ip_syscall_reader_destroy(syscalls);
 }
 
+static void check_clients(const struct ip_states *states, const struct ip_descriptors *descriptors)
+{
+	struct ip_client_connections connections;
+	struct ip_client_intervals all;
+	struct ip_kernel_reader *reader;
+	char name[16];
+
+	ip_client_connections_init(&connections, descriptors, pid_of, NULL);
+	fuzz_assert(ip_kernel_reader_open(path, &reader) == 1);
+	fuzz_assert(ip_client_intervals_read(reader, states, &connections, &all) == 0);
+	ip_kernel_reader_close(reader);
+	for (size_t i = 0; i < all.n; i++) {
+		const struct ip_client_interval *a = &all.items[i], *before = a - 1;
+
+		fuzz_assert(a->from < a->to && a->client < connections.nclients);
+		fuzz_assert(!i || before->tid < a->tid ||
+			    (before->tid == a->tid && before->to <= a->from));
+	}
+	for (size_t i = 0; i < connections.nclients; i++) {
+		if (!connections.clients[i])
+			continue;
+		ip_client_name(connections.clients[i], i % 2, name, sizeof(name));
+		fuzz_assert(strlen(name) < sizeof(name) && (*name || !*connections.clients[i]));
+	}
+	ip_client_intervals_clear(&all);
+	ip_client_connections_clear(&connections);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char *const names[] = {"all_0", "all_1", "target_0"};
@@ -286,8 +320,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	ip_descriptors_end(&descriptors, states->closings, states->nclosings, pid_of, NULL);
 	for (size_t i = 0; i < descriptors.n; i++)
 		fuzz_assert(descriptors.items[i].to >= descriptors.items[i].from);
+	descriptors.births = ip_descriptor_births_create(states, pid_of, NULL);
+	fuzz_assert(descriptors.births);
 	check_states(states, &descriptors);
 	check_syscalls(&descriptors);
+	check_clients(states, &descriptors);
 	ip_states_destroy(states);
 	ip_descriptors_clear(&descriptors);
 	return 0;

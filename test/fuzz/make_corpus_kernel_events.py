@@ -145,6 +145,26 @@ def seeds():
     yield whole(packet(locks + files, 100, 300), idle)
     late = packet(locks[25:] + files, 130, 300, 0, 3, 1)
     yield whole(packet(locks[:25], 100, 129) + late, idle)
+    # work for clients: of a port, of unix, of another process, accepted and without a name
+    names = (
+        b"1\t7\t3\tsocket\ttcp 0.0.0.0:80\n1\t7\t4\tsocket\ttcp 1.1.1.1:80 - 2.2.2.2:9\n"
+        b"1\t7\t5\tsocket\tunix bound:[1] - [2]\n1\t7\t6\tsocket\ttcp 1.1.1.1:7 - 1.1.1.1:80\n"
+        b"1\t7\t8\tsocket\ttcp 1.1.1.1:80 - 1.1.1.1:7\n1\t7\t2\tpipe\tpipe:[1]\n"
+    )
+    work = [event(CALL_STATE, 9, 7, struct.pack("<ii6Q", 7, 0, 4, 2, 3, 4, 5, 6))]
+    for i, (tid, number, fd, result) in enumerate(
+        [
+            *[(7, 0, 4, 10), (7, 0, 4, -11), (7, 44, 6, 10), (8, 45, 8, 10), (8, 1, 5, 1)],
+            *[(8, 7, 0, 1), (8, 44, 6, 5), (7, 288, 3, 12), (7, 0, 12, 5), (7, 3, 12, 0)],
+            *[(8, 0, 2, 1), (8, 202, 1, 0), (8, 1, 4, 1), (7, 288, 3, 13), (7, 33, 1, 13)],
+            *[(7, 436, 3, 0), (7, 35, 0, 0), (7, 219, 0, 0), (8, 230, 0, 0), (8, 0, 5, 0)],
+        ]
+    ):
+        work += call(100 + 10 * i, tid, number, result, (fd, 13 if number == 33 else 9, 3, 4, 5, 6))
+    yield whole(packet(work, 9, 400), descriptors=names)
+    lost = packet([], 1, 1, 0, 0) + packet(work[40:60], 130, 210, 0, 0, 1)
+    lost += packet(work[60:], 220, 400, 0, 3, 2)
+    yield whole(b"", b"", packet(work[:40], 9, 120) + lost, descriptors=names)
     # threads that wait for each other, in a ring
     ring = []
     for i in range(40):

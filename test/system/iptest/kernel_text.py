@@ -8,7 +8,9 @@ import collections
 import re
 import subprocess
 
-EVENT = re.compile(r"\[(\d+)\] \([^)]*\) (?:\S+ )?(sched_\w+): (.*)")
+EVENT = re.compile(
+    r"\[(\d+)\] \([^)]*\) (?:\S+ )?(\w+): \{ cpu_id = (\d+) \}, (\{ tid = (\d+), .*)"
+)
 NUMBER = re.compile(r"\b(\w+) = (-?(?:0x[0-9A-Fa-f]+|\d+))")
 TASK_REPORT_MAX = 0x100  # of prev_state: preempted
 TASK_DEAD = 0x10 | 0x20
@@ -25,6 +27,7 @@ class Threads:
         self.stops = []  # (tsc, tid): a tracer stopped a thread
         self.early = set()  # threads that were woken on their way to block
         self.events = 0
+        self.cpus = {}  # CPU: who has it, its last event
         with subprocess.Popen(
             ["babeltrace2", "--clock-cycles", str(trace / "kernel")],
             stdout=subprocess.PIPE,
@@ -34,16 +37,29 @@ class Threads:
             for line in reader.stdout:
                 self.events += 1
                 found = EVENT.match(line)
-                if found:
-                    self.take(int(found[1]), found[2], found[3])
+                if found and not found[2].startswith("lttng_statedump"):
+                    self.appears(int(found[1]), int(found[3]), int(found[5]))
+                    if found[2].startswith("sched_"):
+                        self.take(int(found[1]), found[2], int(found[3]), found[4])
             said = reader.stderr.read()
         assert reader.returncode == 0 and self.states, said
 
-    def take(self, tsc, name, text):
+    def appears(self, tsc, cpu, tid):
+        """An event in a thread: where no switch to it was seen, it came behind idling."""
+        current, last = self.cpus.get(cpu, (-1, 0))
+        states = self.states.get(tid)
+        if states and states[-1][1] in "QW":
+            states.append((tsc if current else max(last, states[-1][0]), "R"))
+        elif states and states[-1][1] == "B":
+            states.append((tsc, "R"))
+        self.cpus[cpu] = (current, tsc)
+
+    def take(self, tsc, name, cpu, text):
         fields = {}
         for key, value in NUMBER.findall(text):
             fields.setdefault(f"own_{key}" if key in fields else key, int(value, 0))
         if name == "sched_switch":
+            self.cpus[cpu] = (fields["next_tid"], tsc)
             state = fields["prev_state"]
             if state & TASK_STOPPED:
                 self.stops.append((tsc, fields["prev_tid"]))

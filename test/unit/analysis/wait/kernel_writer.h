@@ -125,13 +125,19 @@ static inline void wake(struct writer *w, unsigned id, uint64_t tsc, int32_t by,
 	put(w, id, tsc, by, context, &fields, sizeof(fields));
 }
 
-static inline void call(struct writer *w, uint64_t tsc, int32_t tid, unsigned number,
-			uint64_t argument)
+static inline void call2(struct writer *w, uint64_t tsc, int32_t tid, unsigned number,
+			 uint64_t argument, uint64_t second)
 {
-	uint64_t arguments[6] = {argument};
+	uint64_t arguments[6] = {argument, second};
 
 	put(w, IP_KERNEL_SYSCALL_ENTRY + number, tsc, tid, 0, arguments,
 	    ip_kernel_fields_size(IP_KERNEL_SYSCALL_ENTRY + number));
+}
+
+static inline void call(struct writer *w, uint64_t tsc, int32_t tid, unsigned number,
+			uint64_t argument)
+{
+	call2(w, tsc, tid, number, argument, 0);
 }
 
 static inline void futex(struct writer *w, uint64_t tsc, int32_t tid, uint64_t word,

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "analysis/wait/critical_path.h"
-#include "analysis/wait/descriptors.h"
+#include "analysis/wait/descriptors/descriptors.h"
 #include "analysis/wait/wait_object.h"
 #include "test/unit/analysis/wait/kernel_writer.h"
 #include "test/unit/test.h"

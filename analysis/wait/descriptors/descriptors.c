@@ -2,7 +2,7 @@
 /*
  * Reads what descriptors were.
  */
-#include "analysis/wait/descriptors.h"
+#include "analysis/wait/descriptors/descriptors.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analysis/wait/inherited.h"
+#include "analysis/wait/descriptors/descriptor_births.h"
+#include "analysis/wait/descriptors/inherited.h"
 #include "analysis/wait/thread_states.h"
 #include "common/array.h"
 #include "common/cleanup.h"
@@ -107,6 +108,7 @@ void ip_descriptors_clear(struct ip_descriptors *descriptors)
 	free(descriptors->items);
 	free(descriptors->memory);
 	ip_inherited_destroy(descriptors->inherited);
+	ip_descriptor_births_destroy(descriptors->births);
 	*descriptors = (struct ip_descriptors){0};
 }
 
@@ -199,4 +201,15 @@ const struct ip_descriptor *ip_descriptors_find(const struct ip_descriptors *des
 	if (descriptors->inherited)
 		return ip_inherited_find(descriptors->inherited, descriptors, d, pid, fd, key.from);
 	return d && key.from < d->to ? d : NULL;
+}
+
+enum ip_wait_kind ip_descriptors_kind(const struct ip_descriptors *descriptors, uint32_t pid,
+				      int32_t fd, uint64_t tsc)
+{
+	const struct ip_descriptor *d = ip_descriptors_find(descriptors, pid, fd, tsc);
+
+	if (d)
+		return d->kind;
+	return descriptors->births ? ip_descriptor_births_kind(descriptors->births, pid, fd, tsc)
+				   : IP_WAIT_OTHER;
 }

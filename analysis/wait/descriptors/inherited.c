@@ -3,7 +3,7 @@
  * Looks up inherited descriptors. What was found once is kept: there are few, and many waits for
  * each.
  */
-#include "analysis/wait/inherited.h"
+#include "analysis/wait/descriptors/inherited.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

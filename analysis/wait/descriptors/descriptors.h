@@ -28,6 +28,8 @@ struct ip_descriptors {
 	uint64_t first;			/* TSC: what was there at the beginning was noted then */
 	char *memory;			/* of the texts */
 	struct ip_inherited *inherited; /* NULL: what children inherit is not known */
+	/* what those are that have no line; NULL: that is not known */
+	struct ip_descriptor_births *births;
 };
 
 /* Reads the file of a trace, where it has one: else the result is empty. Returns 0, or -1 with an
@@ -49,5 +51,9 @@ void ip_descriptors_end(struct ip_descriptors *descriptors, const struct ip_clos
  * later (at time 0: what the process had at its beginning); NULL: not known. */
 const struct ip_descriptor *ip_descriptors_find(const struct ip_descriptors *descriptors,
 						uint32_t pid, int32_t fd, uint64_t tsc);
+
+/* The kind of a descriptor at a time, also of one that has no line; IP_WAIT_OTHER: not known. */
+enum ip_wait_kind ip_descriptors_kind(const struct ip_descriptors *descriptors, uint32_t pid,
+				      int32_t fd, uint64_t tsc);
 
 #endif

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Collects who ended waits, and who had CPUs, by call path; then by function.
+ */
+#include "analysis/wait/wait_culprits.h"
+
+#include <stdlib.h>
+
+#include "common/array.h"
+#include "common/error.h"
+
+#define GROUP_BEGINS 65536u /* items of which many are alike: they are put together then */
+
+int ip_wait_culprits_begin(const struct ip_states *states, struct ip_wait_culprits *ret)
+{
+	*ret = (struct ip_wait_culprits){.states = states};
+	return ip_cpu_users_make(states, &ret->users);
+}
+
+static int add(struct ip_wait_culprits *c, const struct ip_wait_culprit *item)
+{
+	if (ip_array_grow(&c->items, c->n, sizeof(*item)) < 0)
+		return -1;
+	c->items[c->n++] = *item;
+	return 0;
+}
+
+static int order(const struct ip_wait_culprit *a, const struct ip_wait_culprit *b)
+{
+	if (a->owner != b->owner)
+		return a->owner < b->owner ? -1 : 1;
+	return a->object < b->object ? -1 : a->object > b->object;
+}
+
+/* thread is an address in one array, or NULL */
+static int by_who(const void *left, const void *right)
+{
+	const struct ip_wait_culprit *a = left, *b = right;
+	const int first = order(a, b);
+
+	if (first)
+		return first;
+	if (a->thread != b->thread)
+		return (uintptr_t)a->thread < (uintptr_t)b->thread ? -1 : 1;
+	if (a->in != b->in)
+		return a->in < b->in ? -1 : 1;
+	return 0;
+}
+
+static int by_ticks(const void *left, const void *right)
+{
+	const struct ip_wait_culprit *a = left, *b = right;
+	const int first = order(a, b);
+
+	if (first)
+		return first;
+	if (a->ticks != b->ticks)
+		return a->ticks > b->ticks ? -1 : 1;
+	return by_who(left, right);
+}
+
+/* Puts together what is alike. Returns how many are left. */
+static size_t group(struct ip_wait_culprit *items, size_t n)
+{
+	size_t left = 0;
+
+	if (n)
+		qsort(items, n, sizeof(*items), by_who);
+	for (size_t i = 0; i < n; i++) {
+		if (left && by_who(&items[left - 1], &items[i]) == 0)
+			items[left - 1].ticks += items[i].ticks;
+		else
+			items[left++] = items[i];
+	}
+	return left;
+}
+
+static int had_cpu(void *context, const struct ip_thread_states *thread, uint64_t ticks)
+{
+	struct ip_wait_culprits *c = context;
+
+	return add(c, &(struct ip_wait_culprit){.owner = c->part->node,
+						.object = IP_RUN_QUEUE,
+						.thread = thread,
+						.in = IP_NO_FUNCTION,
+						.ticks = ticks});
+}
+
+static int ended_wait(struct ip_wait_culprits *c, const struct ip_wait_part *part)
+{
+	const struct ip_thread_wait *wait = &part->thread->waits[part->span->wait];
+	const struct ip_thread_waking *waking = &wait->waking;
+	struct ip_wait_culprit item = {.owner = part->node,
+				       .object = part->object,
+				       .in = IP_NO_FUNCTION,
+				       .ticks = part->ticks};
+
+	if (waking->tsc && !waking->context && waking->waker) {
+		item.thread = ip_states_find(c->states, waking->waker, waking->tsc);
+		item.wait = wait;
+	}
+	return add(c, &item);
+}
+
+int ip_wait_culprits_part(void *context, const struct ip_wait_part *part)
+{
+	struct ip_wait_culprits *c = context;
+
+	if (!part->span || !part->thread)
+		return 0;
+	if (part->span->state == IP_THREAD_BLOCKED)
+		return ended_wait(c, part);
+	if (part->span->state != IP_THREAD_RUNNABLE)
+		return 0;
+	c->part = part;
+	return ip_cpu_users_visit(&c->users, part->span->cpu, part->from, part->from + part->ticks,
+				  had_cpu, c);
+}
+
+/* From the waits of call paths to those of the functions in them. */
+static int spread(struct ip_wait_culprits *c, const struct ip_calltree *tree)
+{
+	struct ip_wait_culprits to = {0};
+	size_t limit = GROUP_BEGINS;
+
+	for (size_t i = 0; i < c->n; i++)
+		for (uint32_t node = c->items[i].owner; node; node = tree->nodes[node].parent) {
+			struct ip_wait_culprit item = c->items[i];
+
+			item.owner = tree->nodes[node].function;
+			if (add(&to, &item) < 0) {
+				free(to.items);
+				return -1;
+			}
+			if (to.n < limit)
+				continue;
+			to.n = group(to.items, to.n);
+			limit = to.n * 2 > GROUP_BEGINS ? to.n * 2 : GROUP_BEGINS;
+		}
+	free(c->items);
+	c->items = to.items;
+	c->n = to.n;
+	return 0;
+}
+
+int ip_wait_culprits_end(struct ip_wait_culprits *c, const struct ip_wait_profile *profile,
+			 const struct ip_waker_paths *wakers)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		struct ip_wait_culprit *item = &c->items[i];
+		const uint32_t node = item->wait ? ip_waker_paths_holder(wakers, item->wait) : 0;
+
+		if (node)
+			item->in = wakers->tree->nodes[node].function;
+		item->wait = NULL;
+	}
+	c->n = group(c->items, c->n);
+	if (spread(c, profile->tree) < 0)
+		return -1;
+	c->n = group(c->items, c->n);
+	if (c->n)
+		qsort(c->items, c->n, sizeof(*c->items), by_ticks);
+	return 0;
+}
+
+void ip_wait_culprits_clear(struct ip_wait_culprits *culprits)
+{
+	free(culprits->items);
+	ip_cpu_users_clear(&culprits->users);
+	*culprits = (struct ip_wait_culprits){0};
+}
+
+/* The first item that is not in front of a key, or that is behind it. */
+static size_t find(const struct ip_wait_culprits *c, const struct ip_wait_culprit *key, bool behind)
+{
+	size_t low = 0, high = c->n;
+
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		const int x = order(&c->items[middle], key);
+
+		if (x < 0 || (behind && x == 0))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+const struct ip_wait_culprit *ip_wait_culprits_of(const struct ip_wait_culprits *culprits,
+						  uint32_t function, uint32_t object, size_t *ret_n)
+{
+	const struct ip_wait_culprit key = {.owner = function, .object = object};
+	const size_t first = find(culprits, &key, false);
+
+	*ret_n = find(culprits, &key, true) - first;
+	return culprits->items ? culprits->items + first : NULL;
+}
+
+size_t ip_wait_culprits_join(struct ip_wait_culprit *items, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		items[i].owner = items[i].object = 0;
+	n = group(items, n);
+	if (n)
+		qsort(items, n, sizeof(*items), by_ticks);
+	return n;
+}

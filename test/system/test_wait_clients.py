@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+iprobe wait --by client: the work of a server for each of its clients, against what the server itself
+has counted.
+"""
+
+import json
+import os
+import socket
+import subprocess
+
+import pytest
+
+from iptest import actor as actors
+from test_wait import skip_without_events
+
+HEAVY, LIGHT = 12, 2  # ms of a request
+REQUESTS = 6
+
+
+def ask(connection, what, ms):
+    connection.sendall(what.encode() + bytes([ms]))
+    assert connection.recv(1) == b"!"
+
+
+@pytest.fixture(scope="module", params=["epoll", "threads", "queue"])
+def served(request, top, builddir, programs):
+    """A server that three clients have asked, what it says, and its trace."""
+    if os.getuid() != 0:
+        pytest.skip("not root")
+    actor = actors.Actor("root", 0, top, builddir)
+    skip_without_events(actor)
+    folder = actor.dir()
+    proc = actor.popen(
+        [
+            actor.iprobe_path,
+            *("run", "-q", "--kernel=syscalls", "-o", folder / "trace", "--"),
+            programs.simple("client_work", placement="fentry"),
+            request.param,
+            folder / "socket",
+        ],
+        stdin=subprocess.PIPE,
+    )
+    port = int(proc.stdout.readline().split()[1])
+    first = socket.create_connection(("127.0.0.1", port), source_address=("127.0.0.2", 0))
+    second = socket.create_connection(("127.0.0.1", port), source_address=("127.0.0.3", 0))
+    third = socket.socket(socket.AF_UNIX)
+    third.connect(str(folder / "socket"))
+    with first, second, third:
+        for _ in range(REQUESTS):
+            ask(first, "h", HEAVY)
+            ask(second, "l", LIGHT)
+            ask(third, "l", LIGHT)
+            ask(second, "l", LIGHT)
+        proc.stdin.close()
+        proc.stdin = None  # communicate() would flush it
+        done = actors.last_words(proc)
+    assert done.returncode == 0, repr(done)
+    truth = {}
+    for line in done.stdout.splitlines():
+        peer, requests, cpu = line.split()
+        truth[peer] = (int(requests), int(cpu))
+    yield truth, lambda *a: actor.iprobe("wait", *a, folder / "trace")
+    actor.cleanup()
+
+
+def clients(wait, *options):
+    said = wait("--json", *options)
+    assert said.returncode == 0, repr(said)
+    document = json.loads(said.stdout)
+    return {c["client"]: c for c in document["clients"]}, document
+
+
+def test_work_for_each_connection(served):
+    truth, wait = served
+    found, document = clients(wait, "--by", "connection")
+    assert len(found) == len(truth) == 3, document
+    for client, said in found.items():
+        requests, cpu = truth[client if client in truth else "-"]
+        assert said["requests"] == requests and said["connections"] == 1, (said, truth)
+        # What the server does to read and to answer is not in its own sum, and is small. That the
+        # CPU goes to another thread and comes back is in both, and is told a little later here.
+        assert cpu * 0.95 - requests * 50e3 < said["cpu_ns"] < cpu * 1.05 + requests * 300e3, (
+            said,
+            truth,
+        )
+        whole = said["cpu_ns"] + said["runqueue_ns"] + said["blocked_ns"] + said["unknown_ns"]
+        assert abs(said["elapsed_ns"] - whole) < 10 and not said["unknown_ns"], said
+    unix = next(c for c in found if c not in truth)
+    assert unix.startswith("["), unix  # the inode of the other end
+
+
+def test_functions_of_a_client(served):
+    truth, wait = served
+    found, _ = clients(wait, "--by", "client")
+    heavy, light = found["127.0.0.2"], found["127.0.0.3"]
+    for said, other in ((heavy, "light"), (light, "heavy")):
+        most = said["functions"][0]
+        assert most["function"] == ("heavy" if said is heavy else "light"), said
+        assert most["cpu_ns"] > 0.9 * said["cpu_ns"] - 1e6, said
+        assert other not in [f["function"] for f in said["functions"]], said
+    of_one, _ = clients(wait, "--by", "client", "-n", "1", "-f", "serve")
+    assert list(of_one) == ["127.0.0.2"]
+    assert [f["function"] for f in of_one["127.0.0.2"]["functions"]] == ["serve"]
+
+
+def test_the_table(served):
+    _, wait = served
+    said = wait("--by", "client")
+    assert said.returncode == 0, repr(said)
+    lines = said.stdout.splitlines()
+    assert lines[2].split() == "REQUESTS ELAPSED CPU RUN QUEUE BLOCKED UNKNOWN CLIENT".split()
+    assert lines[3].split()[-1] == "127.0.0.2" and lines[4].split()[-1] == "heavy", said.stdout
+    assert lines[-1].endswith(" of CPU time was for no client"), said.stdout
+
+
+def test_usage(served):
+    _, wait = served
+    for options, words in (
+        (("--by", "user"), "--by takes function, process, client or connection"),
+        (("--by", "client", "--of", "serve"), "does not go with --of,"),
+        (("--by", "client", "--tid", "1"), "does not go with --of, --tree, --locks and --tid"),
+    ):
+        said = wait(*options)
+        assert said.returncode == 2 and words in said.stderr, repr(said)
