@@ -357,7 +357,7 @@ static int take(const char *command, int option, void *context)
 	case 'o':
 		if (!*optarg)
 			return cli_usage(command, "-o needs the name of a file");
-		o->path = optarg;
+		o->path = strcmp(optarg, "-") ? optarg : NULL;
 		break;
 	case 'D':
 		o->details_given = true;

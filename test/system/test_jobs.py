@@ -62,6 +62,7 @@ def say_the_same(me, trace, views):
     """Returns what the last view says."""
     for view in views:
         first = me.iprobe(*view, "-j", "1", trace, timeout=120)
+        assert first.stdout, first
         for jobs in (["-j", "7"], []):
             done = me.iprobe(*view, *jobs, trace, timeout=120)
             assert done.returncode == first.returncode, (view, done)
