@@ -15,7 +15,6 @@ struct finder {
 	/* of one link: the candidates */
 	struct candidate {
 		struct ip_chain_link link;
-		uint64_t longest;
 		const struct ip_thread_wait *wait; /* the longest */
 		uint64_t wait_from, wait_to;
 	} candidates[OBJECTS_MOST];
@@ -42,6 +41,7 @@ static struct candidate *find(struct finder *f, const struct ip_chain_link *like
 		return NULL;
 	*least = (struct candidate){.link = *like};
 	least->link.ticks = 0;
+	least->link.longest = 0;
 	return least;
 }
 
@@ -66,9 +66,9 @@ static void add(struct finder *f, const struct ip_thread_states *t,
 		return;
 	c->link.ticks += to - from;
 	c->link.count++;
-	if (to - from <= c->longest)
+	if (to - from <= c->link.longest)
 		return;
-	c->longest = to - from;
+	c->link.longest = to - from;
 	c->wait = wait;
 	c->wait_from = c->link.at = from;
 	c->wait_to = to;

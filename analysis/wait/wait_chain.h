@@ -20,7 +20,7 @@ struct ip_chain_link {
 	const struct ip_thread_states *thread;
 	uint64_t from, to;	      /* the interval that is explained, TSC */
 	uint64_t ticks, count;	      /* for how long the thread did that, and how often */
-	uint64_t at;		      /* when it did that for longest */
+	uint64_t at, longest;	      /* when it did that for longest, and for how long */
 	uint8_t state;		      /* enum ip_thread_state */
 	struct ip_wait_object object; /* BLOCKED */
 	int32_t other;		      /* RUNNABLE: who had the CPU; 0: not known */

@@ -53,11 +53,16 @@ int cli_wait_chain_print(const struct cli_wait_trace *t, struct ip_function_inde
 
 		ip_print(stdout, i ? " <- " : " ");
 		print_link(t, link);
-		if (!link->ender)
+		if (link->ender) {
+			ip_print(stdout, link->is_lock ? " held by " : " ended by ");
+			print_thread(link->ender);
+		} else if (!i || link->state != IP_THREAD_RUNNING) {
 			continue;
-		ip_print(stdout, link->is_lock ? " held by " : " ended by ");
-		print_thread(link->ender);
-		if (ip_function_index_find(functions, link->ender->tid, link->at, &function) < 0)
+		}
+		/* of who ended a wait: when it began; of what had the CPU: in its longest part */
+		if (ip_function_index_find(
+			    functions, link->ender ? link->ender->tid : link->thread->tid,
+			    link->ender ? link->at : link->at + link->longest / 2, &function) < 0)
 			return -1;
 		if (function != IP_NO_FUNCTION_AT)
 			ip_print(stdout, " in %s", ip_names_shown(t->names, function));

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# What the three walks share; sourced by them. A walk works in one folder, which it keeps, so that
+# What the walks share; sourced by them. A walk works in one folder, which it keeps, so that
 # what was built is built once.
 set -Eeuo pipefail
 
