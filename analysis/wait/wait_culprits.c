@@ -9,20 +9,12 @@
 #include "common/array.h"
 #include "common/error.h"
 
-#define GROUP_BEGINS 65536u /* items of which many are alike: they are put together then */
+#define GROUP_BEGINS 65536u /* items */
 
 int ip_wait_culprits_begin(const struct ip_states *states, struct ip_wait_culprits *ret)
 {
 	*ret = (struct ip_wait_culprits){.states = states};
 	return ip_cpu_users_make(states, &ret->users);
-}
-
-static int add(struct ip_wait_culprits *c, const struct ip_wait_culprit *item)
-{
-	if (ip_array_grow(&c->items, c->n, sizeof(*item)) < 0)
-		return -1;
-	c->items[c->n++] = *item;
-	return 0;
 }
 
 static int order(const struct ip_wait_culprit *a, const struct ip_wait_culprit *b)
@@ -44,6 +36,8 @@ static int by_who(const void *left, const void *right)
 		return (uintptr_t)a->thread < (uintptr_t)b->thread ? -1 : 1;
 	if (a->in != b->in)
 		return a->in < b->in ? -1 : 1;
+	if (a->wait != b->wait)
+		return (uintptr_t)a->wait < (uintptr_t)b->wait ? -1 : 1;
 	return 0;
 }
 
@@ -73,6 +67,19 @@ static size_t group(struct ip_wait_culprit *items, size_t n)
 			items[left++] = items[i];
 	}
 	return left;
+}
+
+/* Many items are alike: they are put together from time to time. */
+static int add(struct ip_wait_culprits *c, const struct ip_wait_culprit *item)
+{
+	if (c->n >= GROUP_BEGINS && c->n >= 2 * c->grouped) {
+		c->n = group(c->items, c->n);
+		c->grouped = c->n;
+	}
+	if (ip_array_grow(&c->items, c->n, sizeof(*item)) < 0)
+		return -1;
+	c->items[c->n++] = *item;
+	return 0;
 }
 
 static int had_cpu(void *context, const struct ip_thread_states *thread, uint64_t ticks)
@@ -121,7 +128,6 @@ int ip_wait_culprits_part(void *context, const struct ip_wait_part *part)
 static int spread(struct ip_wait_culprits *c, const struct ip_calltree *tree)
 {
 	struct ip_wait_culprits to = {0};
-	size_t limit = GROUP_BEGINS;
 
 	for (size_t i = 0; i < c->n; i++)
 		for (uint32_t node = c->items[i].owner; node; node = tree->nodes[node].parent) {
@@ -132,10 +138,6 @@ static int spread(struct ip_wait_culprits *c, const struct ip_calltree *tree)
 				free(to.items);
 				return -1;
 			}
-			if (to.n < limit)
-				continue;
-			to.n = group(to.items, to.n);
-			limit = to.n * 2 > GROUP_BEGINS ? to.n * 2 : GROUP_BEGINS;
 		}
 	free(c->items);
 	c->items = to.items;

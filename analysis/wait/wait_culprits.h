@@ -36,6 +36,7 @@ struct ip_wait_culprits {
 	const struct ip_states *states;
 	struct ip_cpu_users users;
 	const struct ip_wait_part *part; /* that is being looked at */
+	size_t grouped;			 /* items that were left when they were put together last */
 };
 
 /* Begins. states must outlive *ret, which the caller clears in any case. Returns 0, or -1 with an
