@@ -153,6 +153,32 @@ static bool is_continued(char c)
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
 
+/* How many of n bytes are left where the last character, of UTF-8, is cut off in its midst. */
+static size_t whole(const char *text, size_t n)
+{
+	size_t begin = n, length;
+
+	while (begin && is_continued(text[begin - 1]))
+		begin--;
+	if (!begin)
+		return n; /* it is no UTF-8 */
+	switch ((unsigned char)text[begin - 1] >> 4) {
+	case 0xc:
+	case 0xd:
+		length = 2;
+		break;
+	case 0xe:
+		length = 3;
+		break;
+	case 0xf:
+		length = 4;
+		break;
+	default:
+		length = 1;
+	}
+	return n - (begin - 1) < length ? begin - 1 : n;
+}
+
 /* Copies the part, shortened, with characters that a signature can hold (common/trace/values.h). */
 static void put_name(const struct part *part, char ret[IP_POINT_NAME_MAX + 1])
 {
@@ -171,8 +197,7 @@ static void put_name(const struct part *part, char ret[IP_POINT_NAME_MAX + 1])
 		while (tail && is_continued(part->end[-(ptrdiff_t)tail]))
 			tail--;
 	}
-	while (head && head < length && is_continued(part->begin[head]))
-		head--;
+	head = whole(part->begin, head);
 	snprintf(ret, IP_POINT_NAME_MAX + 1, "%.*s%s%.*s", (int)head, part->begin,
 		 part->cut || tail ? DOTS : "", (int)tail, part->end - tail);
 	for (char *p = ret; *p; p++) {
@@ -192,8 +217,8 @@ static void tell_apart(struct ip_point_names *all, unsigned i)
 	for (unsigned k = 2, j = 0; *base && j < i; j++) {
 		if (strcmp(all->names[j], name) != 0)
 			continue;
-		snprintf(name, IP_POINT_NAME_MAX + 1, "%.*s#%u", (int)IP_POINT_NAME_MAX - 2, base,
-			 k++);
+		base[whole(base, strnlen(base, IP_POINT_NAME_MAX - 2))] = '\0';
+		snprintf(name, IP_POINT_NAME_MAX + 1, "%s#%u", base, k++);
 		j = UINT32_MAX; /* against all of them once more */
 	}
 }

@@ -131,17 +131,21 @@ static int each_site(const struct ip_patch *patch,
 
 /* Step 2. Writes a byte of a site that is about to be changed: no other program has business
  * there. */
-static int prefault_page(const struct ip_patch *patch, struct ip_pagemap *pagemap, uint64_t address)
+static int prefault_page(const struct ip_patch *patch, struct ip_pagemap *pagemap,
+			 const struct ip_change *c, size_t at)
 {
+	const uint64_t address = c->address + at;
 	uint8_t byte;
 
 	if (ip_pagemap_is_own(pagemap, address))
 		return 0;
-	/* check_site() has found old or new bytes, it may be either: read the byte first */
-	return ip_target_read(patch->target, address, &byte, 1) < 0 ||
-			       ip_target_write(patch->target, address, &byte, 1) < 0
-		       ? -1
-		       : 0;
+	/* it may be an old or a new one; what another tool has put there it may take away at any
+	 * moment, so that is never written: the stop refuses it, or copies the page */
+	if (ip_target_read(patch->target, address, &byte, 1) < 0)
+		return -1;
+	if (byte != c->old_bytes[at] && byte != c->new_bytes[at])
+		return 0;
+	return ip_target_write(patch->target, address, &byte, 1);
 }
 
 static int prefault(const struct ip_patch *patch)
@@ -160,9 +164,9 @@ static int prefault(const struct ip_patch *patch)
 		if (c->resident || c->may_go)
 			continue;
 		if (PAGE(c->address) != last)
-			ret = prefault_page(patch, pagemap, c->address);
+			ret = prefault_page(patch, pagemap, c, 0);
 		if (ret == 0 && PAGE(end) != PAGE(c->address))
-			ret = prefault_page(patch, pagemap, end);
+			ret = prefault_page(patch, pagemap, c, c->length - 1);
 		last = PAGE(end);
 	}
 	ip_pagemap_close(pagemap);

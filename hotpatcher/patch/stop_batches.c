@@ -213,6 +213,8 @@ int ip_stop_batches_apply(struct ip_target *target, const struct ip_change *chan
 			return -1;
 		}
 		done += part;
+		tries.looked = false; /* by now the look is old: what others have set is refused
+				       * while the target runs, not in a stop */
 	}
 	return 0;
 }

@@ -388,9 +388,10 @@ static int no_memory(const struct ip_area *area, pid_t pid, int error)
 
 int ip_area_await_allocated(struct ip_area *area, pid_t pid)
 {
-	int error = ip_area_allocation_finish(ip_steal_ptr(area->allocation));
-
-	return error ? no_memory(area, pid, error) : 0;
+	/* a session that is planned again does not begin the area again: what failed has failed */
+	if (area->allocation)
+		area->allocation_error = ip_area_allocation_finish(ip_steal_ptr(area->allocation));
+	return area->allocation_error ? no_memory(area, pid, area->allocation_error) : 0;
 }
 
 int ip_area_begin(struct ip_area *area, pid_t pid, const struct ip_area_needs *needs)
@@ -419,6 +420,7 @@ int ip_area_begin(struct ip_area *area, pid_t pid, const struct ip_area_needs *n
 	    (area->numbers && fallocate(area->fd, 0, IP_AREA_DUTIES_OFFSET,
 					round_up(area->numbers * sizeof(*area->duties), 4096)) < 0))
 		return no_memory(area, pid, errno);
+	area->allocation_error = 0;
 	error = ip_area_allocation_start(area->fd, IP_AREA_DATA_OFFSET,
 					 (uint64_t)area->ngrown * IP_SUBBUF_SIZE,
 					 &area->allocation);

@@ -32,6 +32,7 @@ struct ip_area {
 	uint32_t ngrown;   /* allocated, and handed to the runtime */
 	/* of the first sub-buffers, while it goes on; NULL: none does */
 	struct ip_area_allocation *allocation;
+	int allocation_error;	 /* errno: the memory of the session is not there */
 	struct ip_blocks blocks; /* of meters; the target can overwrite the header's copy */
 	uint32_t numbers;	 /* all probe numbers below it have duties */
 	/* as in struct ip_rt_private (bounds.h) */

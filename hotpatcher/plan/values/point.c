@@ -4,6 +4,7 @@
  */
 #include "hotpatcher/plan/values/point.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -57,6 +58,22 @@ void ip_value_point_init(const struct ip_probe_list *list, const struct ip_pl_pr
 	}
 }
 
+/* Whether another value has the same name but for its number: the second of two. */
+static bool has_second(const struct ip_value_point *point, const char *name)
+{
+	const size_t most = IP_POINT_NAME_MAX - 2, length = strlen(name);
+	const size_t n = length < most ? length : most;
+
+	for (unsigned i = 0; i < point->n; i++) {
+		const char *other = point->names.names[i];
+
+		if (strlen(other) > n && !strncmp(other, name, n) && other[n] == '#' &&
+		    strcmp(other, name) != 0)
+			return true;
+	}
+	return false;
+}
+
 int ip_value_point_find(const struct ip_value_point *point, const char *text, size_t length)
 {
 	struct ip_point_names wanted;
@@ -71,7 +88,12 @@ int ip_value_point_find(const struct ip_value_point *point, const char *text, si
 	ip_point_names_make(copy, 1, &wanted);
 	for (unsigned i = 0; i < point->n && *wanted.names[0]; i++)
 		if (!strcmp(point->names.names[i], wanted.names[0]))
-			return (int)i;
+			/* of a text that became the name of several values nobody knows whose it
+			 * is; a name itself is that of the first one */
+			return strcmp(copy, wanted.names[0]) != 0 &&
+					       has_second(point, wanted.names[0])
+				       ? -1
+				       : (int)i;
 	if (sscanf(copy, "arg%1u%n", &number, &end) == 1 && (size_t)end == length && number &&
 	    number <= point->n)
 		return (int)number - 1;
