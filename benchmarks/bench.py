@@ -127,3 +127,11 @@ def count_probes(path):
     """How many probes an ELF file has."""
     modules = json.loads(run([IPROBE, "list", "--json", path]).stdout)["modules"]
     return sum(len(module["probes"]) for module in modules)
+
+
+def need_kernel_events():
+    """Ends a benchmark, as skipped, where events of the kernel cannot be recorded."""
+    said = run([IPROBE, "doctor"], check=False).stdout
+    if "kernel events      can be recorded" not in said:
+        print("skipped: events of the kernel cannot be recorded here (iprobe doctor says why)")
+        sys.exit(77)

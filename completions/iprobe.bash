@@ -88,7 +88,7 @@ _iprobe_value() # COMMAND OPTION VALUE-NAME
 		[[ ${COMPREPLY[*]} != value: ]] || compopt -o nospace
 		_iprobe_trim
 		;;
-	wait:--by) _iprobe_part '' 'process' ;;
+	wait:--by) _iprobe_part '' 'client connection function process' ;;
 	graph:--by | export:--by | top:--by) _iprobe_part '' 'process thread' ;;
 	hist:--by)
 		_iprobe_part '' 'value:'
@@ -106,7 +106,6 @@ _iprobe_value() # COMMAND OPTION VALUE-NAME
 	top:-s | top:--sort) _iprobe_part '' "$live_columns" ;;
 	syscalls:--by) _iprobe_part '' 'call function fd' ;;
 	top:--waits) _iprobe_part '' 'below hide among' ;;
-	wait:--by) _iprobe_part '' 'client connection function' ;;
 	fperf:--budget) _iprobe_part '' none ;;
 	fperf:--profile) _iprobe_part '' "$(_iprobe_names profiles)" ;;
 	iprobed:--rule | iprobed:--fire) _iprobe_part '' "$(_iprobe_names rules)" ;;

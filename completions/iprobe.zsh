@@ -58,7 +58,7 @@ _iprobe_value() # COMMAND OPTION VALUE-NAME
 		compadd -- function caller callsite thread module file process
 		compadd -S '' -- value:
 		;;
-	wait:--by) compadd -- process ;;
+	wait:--by) compadd -- client connection function process ;;
 	(export|graph|top):--by) compadd -- process thread ;;
 	hist:--by) compadd -S '' -- value: ;;
 	report:--columns)
@@ -74,7 +74,6 @@ _iprobe_value() # COMMAND OPTION VALUE-NAME
 	top:--sort) compadd -- rate calls self total avg p50 p99 max function ;;
 	syscalls:--by) compadd -- call function fd ;;
 	top:--waits) compadd -- below hide among ;;
-	wait:--by) compadd -- client connection function ;;
 	fperf:--budget) compadd -- none ;;
 	fperf:--profile) compadd -- ${(f)"$(_iprobe_names profiles)"} ;;
 	iprobed:--rule | iprobed:--fire) compadd -- ${(f)"$(_iprobe_names rules)"} ;;

@@ -149,6 +149,14 @@ def say(text):
 EARLY = spare_time.SpareTime([], {}, None, None)  # what runs beside the stages
 
 
+def is_early(pid):
+    """Whether a process is of what runs beside the stages: its orphans are our children, too."""
+    try:
+        return pid == EARLY.pid() or (EARLY.pid() and os.getsid(pid) == EARLY.pid())
+    except ProcessLookupError:
+        return False
+
+
 def children():
     """Processes whose parent we are, without what runs beside the stages: pid -> name."""
     found = {}
@@ -162,7 +170,7 @@ def children():
             continue
         name, rest = text[text.index("(") + 1 :].rsplit(")", 1)
         state, parent = rest.split()[:2]
-        if int(parent) == os.getpid() and state != "Z" and int(entry) != EARLY.pid():
+        if int(parent) == os.getpid() and state != "Z" and not is_early(int(entry)):
             found[int(entry)] = name
     return found
 

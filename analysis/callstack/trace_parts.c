@@ -305,10 +305,14 @@ static void run(struct work *w, size_t jobs)
 	_cleanup_free_ pthread_t *threads = calloc(jobs, sizeof(*threads));
 	const size_t others = w->trace->progress ? jobs : jobs - 1;
 	size_t n = 0;
+	static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 	sigset_t all, before;
 
-	/* signals are for the caller's thread */
+	/* signals are for the caller's thread, but for those of a crash: they give the terminal
+	 * back */
 	sigfillset(&all);
+	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
+		sigdelset(&all, crashes[i]);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_mutex_lock(&w->lock);
 	while (threads && n < others && pthread_create(&threads[n], NULL, work, w) == 0)
@@ -324,16 +328,20 @@ static void run(struct work *w, size_t jobs)
 		pthread_join(threads[--n], NULL);
 }
 
+/* For receivers and machines. Where there is progress, the other half is for copies. */
+static size_t memory_of(const struct ip_trace_reader *trace)
+{
+	return trace->progress ? MEMORY_MAX / 2 : MEMORY_MAX;
+}
+
 /* Returns how many threads may read: as many as there is memory for. Each has a receiver and a
  * machine, which takes machine bytes. */
 static size_t count_jobs(const struct ip_trace_reader *trace, const struct ip_trace_parts *parts,
 			 size_t machine)
 {
-	size_t jobs = trace->jobs > JOBS_MAX ? JOBS_MAX : trace->jobs, memory = MEMORY_MAX;
+	const size_t memory = memory_of(trace);
+	size_t jobs = trace->jobs > JOBS_MAX ? JOBS_MAX : trace->jobs;
 
-	/* the other half is for copies */
-	if (trace->progress)
-		memory /= 2;
 	if (trace->on_packet)
 		return 1;
 	if (jobs > memory / (parts->size + machine))
@@ -353,7 +361,7 @@ int ip_trace_reader_visit_parts(struct ip_trace_reader *trace, const struct ip_t
 	int done = 0;
 
 	wanted = jobs == 1 ? 1 : jobs * PARTS_A_JOB;
-	while (wanted > jobs && wanted * parts->size + jobs * machine > MEMORY_MAX)
+	while (wanted > jobs && wanted * parts->size + jobs * machine > memory_of(trace))
 		wanted--;
 	w.items = calloc(wanted + 1, sizeof(*w.items));
 	if (!w.items)

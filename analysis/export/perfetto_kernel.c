@@ -9,6 +9,8 @@
  */
 #include "analysis/export/perfetto_kernel.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,6 +66,7 @@ struct writer {
 	struct cpu *cpus;
 	size_t ncpus;
 	struct ip_message file, packet, event, inner;
+	uint64_t lost; /* events */
 	bool failed;
 };
 
@@ -180,6 +183,7 @@ static void put(struct writer *w, const struct ip_kernel_record *r)
 		return;
 	/* who ran is told by the events of all processes */
 	if (r->id == IP_KERNEL_LOST) {
+		w->lost += r->lost;
 		cpu->lost |= r->all;
 		return;
 	}
@@ -241,6 +245,15 @@ int ip_perfetto_kernel_put(const struct ip_trace_reader *trace, uint64_t sequenc
 		got = ip_error("out of memory");
 	for (const char *const *line = ip_kernel_reader_damage(reader); got >= 0 && *line; line++)
 		damage(*line);
+	if (got >= 0 && w.lost) {
+		char line[128];
+
+		snprintf(line, sizeof(line),
+			 "of the kernel's events %" PRIu64
+			 " are LOST: what they would tell is unknown",
+			 w.lost);
+		damage(line);
+	}
 	for (size_t i = 0; i < w.ncpus; i++)
 		ip_message_deinit(&w.cpus[i].bundle);
 	free(w.cpus);

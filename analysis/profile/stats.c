@@ -546,6 +546,11 @@ int ip_stats_collect(struct ip_trace_reader *trace, const struct ip_stats_option
 	/* too many values: those that come first in the trace are not the wanted ones */
 	done = ip_value_choice_find(trace, stats->groups->values, options->selected, options->tid,
 				    options->order, &chosen);
+	if (done == 0 && trace->progress && trace->progress->stopped) {
+		*ret = stats; /* what was read at first is whole */
+		ip_value_choice_destroy(chosen);
+		return 0;
+	}
 	ip_stats_destroy(stats);
 	if (done == 0)
 		done = collect(trace, options, chosen, ret);

@@ -161,6 +161,10 @@ void cli_screen_close_output(void)
 	cli_screen_close();
 	for (size_t i = 0; i < HANDLED; i++)
 		sigaction(handled[i].number, &handled[i].before, NULL);
+	if (to_stop) { /* it came a moment ago */
+		to_stop = 0;
+		raise(SIGTSTP);
+	}
 }
 
 bool cli_screen_has_changed(void)

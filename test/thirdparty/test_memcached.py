@@ -202,14 +202,16 @@ def test_a_cpu_that_another_program_has(program, events, tmp_path):
     """A program with a higher priority keeps the server from its CPU: it is named."""
     server = memcached.Server(program, tmp_path)
     cpu = str(min(os.sched_getaffinity(0)))
-    sh(["taskset", "-acp", cpu, server.proc.pid], ROOT)
-    hog = subprocess.Popen(
-        ["nice", "-n", "-20", "taskset", "-c", cpu, "yes"], stdout=subprocess.DEVNULL
-    )
     try:
-        said = waits_of("drive_machine", server, tmp_path)
+        sh(["taskset", "-acp", cpu, server.proc.pid], ROOT)
+        hog = subprocess.Popen(
+            ["nice", "-n", "-20", "taskset", "-c", cpu, "yes"], stdout=subprocess.DEVNULL
+        )
+        try:
+            said = waits_of("drive_machine", server, tmp_path)
+        finally:
+            hog.kill()
+            hog.wait()
     finally:
-        hog.kill()
-        hog.wait()
         server.end()
     assert "the CPU had yes (" in said, said
