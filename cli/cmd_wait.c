@@ -44,9 +44,9 @@ static const char help[] =
 	"                       with --json all)\n"
 	"      --tid TID        this thread only, by the machine's id\n"
 	"      --process PROC   this process only: a pid, or a name with wildcards\n"
-	"      --by WHAT        process: each process by itself; client: the work for each client "
-	"whose connections\n"
-	"                       were accepted; connection: for each of these\n"
+	"      --by WHAT        function (default); process: each process by itself; client: the "
+	"work for each client\n"
+	"                       whose connections were accepted; connection: for each of these\n"
 	"      --full-names     whole C++ names, not their short forms\n"
 	"      --json           one JSON document\n"
 	"of a process:\n"
@@ -217,6 +217,11 @@ int cmd_wait(int argc, char **argv)
 	if (o->by != CLI_WAIT_BY_FUNCTION && (o->of || o->tree || o->locks || o->filter.tid))
 		return cli_usage(argv[0], "--by client is of all threads and calls: it does not go "
 					  "with --of, --tree, --locks and --tid");
+	if ((o->locks || o->by != CLI_WAIT_BY_FUNCTION) && o->filter.process)
+		return cli_usage(argv[0], "--locks and --by client are of all processes: they do "
+					  "not go with --process");
+	if ((o->locks || o->tree) && o->filter.by_process)
+		return cli_usage(argv[0], "--by process does not go with --locks and --tree");
 	if (!o->json && o->objects == SIZE_MAX)
 		o->objects = 3;
 	code = cli_process_operand(argc, argv, &pid, &c.request.pid);

@@ -276,7 +276,7 @@ static int put_blocked(struct page *p, const struct ip_thread_bar *bar)
 	struct ip_wait_object object;
 	uint32_t number;
 
-	ip_wait_object_of(wait, &p->waits->descriptors, thread->run->pid, &object);
+	ip_wait_object_of(wait, &p->waits->descriptors, thread->run->machine_pid, &object);
 	ip_wait_object_in(&object, thread->run->member);
 	number = ip_wait_objects_add(&p->objects, &object);
 	if (number == UINT32_MAX)

@@ -206,9 +206,10 @@ static int list_threads(struct collector *c, const struct ip_states *states, uin
 	for (size_t i = 0; i < b->nthreads; i++) {
 		const struct ip_thread_packets *run = b->threads[i].run;
 
-		b->threads[i].states = ip_states_find(
-			states, run->tid, run->begin > states->begin ? run->begin : states->begin);
-		c->places[i] = (struct tid_place){(int32_t)run->tid, i};
+		b->threads[i].states =
+			ip_states_find(states, run->machine_tid,
+				       run->begin > states->begin ? run->begin : states->begin);
+		c->places[i] = (struct tid_place){(int32_t)run->machine_tid, i};
 	}
 	if (b->nthreads)
 		qsort(c->places, b->nthreads, sizeof(*c->places), by_tid);

@@ -159,6 +159,7 @@ static int feed_first(struct ip_event_order *order, struct queue *q)
 	record.tid = h.tid;
 	record.id = h.id;
 	record.context = h.context;
+	record.size = ip_kernel_fields_size(h.id);
 	record.fields = q->bytes + q->from + sizeof(head) + sizeof(h);
 	q->from += sizeof(head) + head.size;
 	if (head.lost)

@@ -62,7 +62,7 @@ int ip_function_index_find(struct ip_function_index *f, uint32_t tid, uint64_t t
 	for (size_t i = 0; i < f->trace->nruns; i++) {
 		const struct ip_thread_packets *run = &f->trace->runs[i];
 
-		if (run->tid != tid || tsc < run->begin || (run->end && tsc > run->end))
+		if (run->machine_tid != tid || tsc < run->begin || (run->end && tsc > run->end))
 			continue;
 		if (!f->indexes[i] &&
 		    ip_run_index_make(f->trace, run, &make, 0, &f->indexes[i]) < 0)

@@ -108,8 +108,8 @@ static void on_run(void *context, const struct ip_thread_packets *run)
 	struct reader *r = context;
 
 	r->depth = 0;
-	r->next = find(r->searches, r->n, run->tid, run->begin);
-	r->end = find(r->searches, r->n, run->tid, run->end ? run->end : UINT64_MAX);
+	r->next = find(r->searches, r->n, run->machine_tid, run->begin);
+	r->end = find(r->searches, r->n, run->machine_tid, run->end ? run->end : UINT64_MAX);
 }
 
 int ip_function_search_all(struct ip_trace_reader *trace, struct ip_function_search *searches,

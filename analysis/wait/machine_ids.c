@@ -18,6 +18,7 @@ struct life {
 	uint32_t tid, pid; /* pid 0: not known */
 	uint32_t inner;	   /* in its namespace; 0: not known */
 	uint32_t root;	   /* the recorded process in another namespace that it descends from */
+	bool found;	   /* it was there: who has made it is not known */
 };
 
 struct ip_machine_ids {
@@ -71,10 +72,14 @@ static int add_births(struct ip_machine_ids *ids, const struct ip_states *s)
 				      .tid = b->tid,
 				      .pid = b->pid,
 				      .inner = b->inner_tid,
-				      .root = b->inner_tid && !b->parent ? b->pid : 0};
+				      .root = b->inner_tid && !b->parent ? b->pid : 0,
+				      .found = !b->parent};
 	}
 	if (ids->n)
 		qsort(ids->lives, ids->n, sizeof(*ids->lives), compare);
+	for (size_t i = 0; i < ids->n; i++)
+		if (ids->lives[i].found && (!i || ids->lives[i - 1].tid != ids->lives[i].tid))
+			ids->lives[i].from = 0;
 	return 0;
 }
 
@@ -212,11 +217,12 @@ static void give(const struct ip_machine_ids *ids, const struct ip_trace_reader 
 	const uint32_t root = root_of(t, run), own = t->process_list[run->process].own;
 
 	if (!is_elsewhere(ids, root)) {
-		run->pid = own;
+		run->machine_pid = own;
+		run->machine_tid = run->tid;
 		return;
 	}
-	run->tid = find_inner(ids, root, run->tid, run->begin);
-	run->pid = find_inner(ids, root, own, run->begin);
+	run->machine_tid = find_inner(ids, root, run->tid, run->begin);
+	run->machine_pid = find_inner(ids, root, own, run->begin);
 }
 
 static int make(struct ip_machine_ids *ids, struct ip_trace_reader *t,

@@ -25,8 +25,8 @@ struct ip_process_birth {
 	uint32_t pid, parent;
 };
 
-/* Gives the runs of the trace the machine's ids, in tid and pid: from then on these are what the
- * states have. 0: not known. states: borrowed. Returns NULL with an error. */
+/* Gives the runs of the trace the machine's ids, which are what the states have. states: borrowed.
+ * Returns NULL with an error. */
 struct ip_machine_ids *ip_machine_ids_create(struct ip_trace_reader *trace,
 					     const struct ip_states *states);
 void ip_machine_ids_destroy(struct ip_machine_ids *ids);

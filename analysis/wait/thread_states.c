@@ -86,6 +86,7 @@ static struct ip_thread_states *make(struct ip_states *s, int32_t tid, uint64_t 
 		return NULL;
 	if (ip_array_grow(&s->threads, s->n, sizeof(thread)) < 0)
 		return NULL;
+	thread.older = s->index[slot_of(s, tid)];
 	s->threads[s->n++] = thread;
 	s->index[slot_of(s, tid)] = s->n;
 	return &s->threads[s->n - 1];
@@ -450,6 +451,9 @@ static int note_call(struct ip_states *s, const struct ip_kernel_record *r)
 		return -1;
 	t->calls_known = true;
 	t->fault = 0;
+	/* a handler has run: a wait for descriptors ends by that, it does not go on */
+	if (number == SYS_rt_sigreturn && ip_wait_is_poll(&t->broken))
+		t->broken.number = IP_NO_CALL;
 	call = (struct ip_thread_call){.begin = r->tsc, .number = number};
 	memcpy(call.arguments, r->fields,
 	       r->size < sizeof(call.arguments) ? r->size : sizeof(call.arguments));
@@ -716,13 +720,9 @@ const struct ip_thread_states *ip_states_find(const struct ip_states *s, int32_t
 	if (!s->index_size || !s->index[slot_of(s, tid)])
 		return NULL;
 	t = &s->threads[s->index[slot_of(s, tid)] - 1];
-	if (tsc >= t->begin)
-		return t;
-	/* an older thread had the tid */
-	for (size_t i = s->n; i--;)
-		if (s->threads[i].tid == tid && tsc >= s->threads[i].begin)
-			return &s->threads[i];
-	return NULL;
+	while (tsc < t->begin && t->older)
+		t = &s->threads[t->older - 1];
+	return tsc < t->begin ? NULL : t;
 }
 
 bool ip_states_lost_between(const struct ip_states *s, uint64_t from, uint64_t to)

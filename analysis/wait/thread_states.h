@@ -106,6 +106,7 @@ struct ip_thread_states {
 	/* indexes of the waits of its last call for several descriptors, if it has not used one
 	 * since; polled: behind the last of them */
 	size_t polled_wait, polled;
+	size_t older;	  /* index + 1 of the thread that had its tid before */
 	size_t born;	  /* index + 1 in births of the thread that its call has made */
 	bool calls_known; /* one of its calls was seen to begin or to return */
 };

@@ -11,10 +11,10 @@
 
 #define GROUP_BEGINS 65536u /* items */
 
-int ip_wait_culprits_begin(const struct ip_states *states, struct ip_wait_culprits *ret)
+void ip_wait_culprits_begin(const struct ip_states *states, const struct ip_cpu_users *users,
+			    struct ip_wait_culprits *ret)
 {
-	*ret = (struct ip_wait_culprits){.states = states};
-	return ip_cpu_users_make(states, &ret->users);
+	*ret = (struct ip_wait_culprits){.states = states, .users = users};
 }
 
 static int order(const struct ip_wait_culprit *a, const struct ip_wait_culprit *b)
@@ -95,7 +95,8 @@ static int had_cpu(void *context, const struct ip_thread_states *thread, uint64_
 
 static int ended_wait(struct ip_wait_culprits *c, const struct ip_wait_part *part)
 {
-	const struct ip_thread_wait *wait = &part->thread->waits[part->span->wait];
+	const struct ip_thread_wait *waits = part->thread->waits,
+				    *wait = &waits[waits[part->span->wait].last];
 	const struct ip_thread_waking *waking = &wait->waking;
 	struct ip_wait_culprit item = {.owner = part->node,
 				       .object = part->object,
@@ -120,7 +121,7 @@ int ip_wait_culprits_part(void *context, const struct ip_wait_part *part)
 	if (part->span->state != IP_THREAD_RUNNABLE)
 		return 0;
 	c->part = part;
-	return ip_cpu_users_visit(&c->users, part->span->cpu, part->from, part->from + part->ticks,
+	return ip_cpu_users_visit(c->users, part->span->cpu, part->from, part->from + part->ticks,
 				  had_cpu, c);
 }
 
@@ -168,7 +169,6 @@ int ip_wait_culprits_end(struct ip_wait_culprits *c, const struct ip_wait_profil
 void ip_wait_culprits_clear(struct ip_wait_culprits *culprits)
 {
 	free(culprits->items);
-	ip_cpu_users_clear(&culprits->users);
 	*culprits = (struct ip_wait_culprits){0};
 }
 

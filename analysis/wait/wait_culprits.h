@@ -34,14 +34,14 @@ struct ip_wait_culprits {
 	size_t n;
 	/* Private. */
 	const struct ip_states *states;
-	struct ip_cpu_users users;
+	const struct ip_cpu_users *users;
 	const struct ip_wait_part *part; /* that is being looked at */
 	size_t grouped;			 /* items that were left when they were put together last */
 };
 
-/* Begins. states must outlive *ret, which the caller clears in any case. Returns 0, or -1 with an
- * error. */
-int ip_wait_culprits_begin(const struct ip_states *states, struct ip_wait_culprits *ret);
+/* Begins. What is given must outlive *ret, which the caller clears in any case. */
+void ip_wait_culprits_begin(const struct ip_states *states, const struct ip_cpu_users *users,
+			    struct ip_wait_culprits *ret);
 /* Takes part in the making of a profile: see struct ip_wait_observer. context: struct
  * ip_wait_culprits. */
 int ip_wait_culprits_part(void *context, const struct ip_wait_part *part);

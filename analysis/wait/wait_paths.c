@@ -163,13 +163,15 @@ static uint32_t name_of(const struct maker *m, int32_t tid, uint64_t tsc)
 static uint32_t waker_of(struct maker *m, const struct ip_wait_part *part)
 {
 	const struct ip_thread_waking *waking;
+	const struct ip_thread_wait *waits;
 	uint32_t node = 0, name;
 
 	if (part->span->state == IP_THREAD_RUNNABLE) {
 		name = name_of(m, part->span->other, part->span->from);
 		return name == NOT_THERE ? 1 : number_of(&m->wakers, node, name);
 	}
-	waking = &part->thread->waits[part->span->wait].waking;
+	waits = part->thread->waits;
+	waking = &waits[waits[part->span->wait].last].waking;
 	if (!waking->tsc)
 		return 1;
 	if (waking->context)

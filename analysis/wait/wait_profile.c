@@ -242,14 +242,14 @@ static void on_run(void *context, const struct ip_thread_packets *run)
 
 	m->n = 0;
 	m->now = 0;
-	m->skips = m->tid && m->tid != run->tid;
+	m->skips = m->tid && m->tid != run->machine_tid && m->tid != run->tid;
 	if (m->skips)
 		return;
 	m->span = 0;
 	m->run = run - m->trace->runs;
-	m->pid = run->pid;
+	m->pid = run->machine_pid;
 	m->member = run->member;
-	m->thread = ip_states_find(m->states, run->tid,
+	m->thread = ip_states_find(m->states, run->machine_tid,
 				   run->begin > m->states->begin ? run->begin : m->states->begin);
 	free(m->span_objects);
 	m->span_objects = NULL;

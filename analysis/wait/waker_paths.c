@@ -132,7 +132,7 @@ static void on_run(void *context, const struct ip_thread_packets *run)
 	struct walk *w = context;
 
 	w->n = 0;
-	w->tid = (int32_t)run->tid;
+	w->tid = (int32_t)run->machine_tid;
 	w->at = place_of(w->paths, w->tid, run->begin);
 }
 

@@ -41,6 +41,7 @@ struct part {
 
 struct call {
 	const struct ip_slow_call *call;
+	uint32_t tid; /* the machine's id; 0: not known */
 	const struct ip_thread_states *thread;
 	struct part *parts;
 	size_t nparts;
@@ -166,12 +167,23 @@ static int add_functions(struct context *x, struct call *c)
 	return 0;
 }
 
+/* The thread of a call by the machine's id. */
+static uint32_t machine_tid(const struct ip_trace_reader *t, const struct ip_slow_call *call)
+{
+	for (size_t i = 0; i < t->nruns; i++)
+		if (t->runs[i].tid == call->tid && t->runs[i].member == call->member &&
+		    call->start >= t->runs[i].begin && call->start <= t->runs[i].end)
+			return t->runs[i].machine_tid;
+	return 0;
+}
+
 static int explain(struct context *x, const struct ip_slow_call *slow, struct call *ret)
 {
 	const uint64_t from = slow->start, to = slow->start + slow->ticks;
 
 	*ret = (struct call){.call = slow};
-	ret->thread = ip_states_find(x->trace.states, slow->tid, from);
+	ret->tid = machine_tid(x->trace.trace, slow);
+	ret->thread = ip_states_find(x->trace.states, ret->tid, from);
 	if (ret->thread && ip_critical_path_find(x->trace.states, ret->thread, from, to,
 						 &ret->steps, &ret->nsteps) < 0)
 		return -1;
@@ -299,7 +311,7 @@ static int print_call(const struct context *x, const struct call *c)
 		ip_print(stdout, "\n");
 	}
 	ip_print(stdout, "%s: %s in thread %u", ip_names_shown(x->trace.names, c->call->function),
-		 ip_format_ns(cli_wait_ns(&x->trace, c->call->ticks), time), c->call->tid);
+		 ip_format_ns(cli_wait_ns(&x->trace, c->call->ticks), time), c->tid);
 	if (c->thread && *c->thread->name)
 		ip_print(stdout, " (%s)", c->thread->name);
 	ip_print(stdout, ", %s after the start%s\n",
@@ -398,7 +410,7 @@ static int json_call(struct ip_json *j, const struct context *x, const struct ca
 			sums[c->parts[i].state] += c->parts[i].ticks;
 	ip_json_object(j, NULL);
 	ip_json_string(j, "function", ip_names_get(x->trace.names, c->call->function));
-	ip_json_uint(j, "tid", c->call->tid);
+	ip_json_uint(j, "tid", c->tid);
 	ip_json_string(j, "thread", c->thread ? c->thread->name : NULL);
 	ip_json_uint(j, "from_ns", since_start(x, c->call->start) + 0.5);
 	ip_json_uint(j, "elapsed_ns", cli_wait_ns(&x->trace, c->call->ticks) + 0.5);

@@ -31,14 +31,15 @@ static int read_intervals(struct report *r, const char *dir)
 {
 	const char *groups = r->t.trace->session->kernel_groups;
 	struct ip_kernel_reader *reader = NULL;
-	int ret;
+	int got, ret;
 
 	if (groups && !strstr(groups, "syscalls"))
 		return ip_error("%s has no system calls, which tell who is served: record with "
 				"--kernel=syscalls",
 				dir);
-	if (ip_kernel_reader_open(dir, &reader) <= 0)
-		return reader ? -1 : ip_error("%s has no events of the kernel any more", dir);
+	got = ip_kernel_reader_open(dir, &reader);
+	if (got <= 0)
+		return got < 0 ? -1 : ip_error("%s has no events of the kernel any more", dir);
 	ip_client_connections_init(&r->connections, &r->t.descriptors, r->t.owners.pid_of,
 				   r->t.owners.context);
 	ret = ip_client_intervals_read(reader, r->t.states, &r->connections, &r->intervals);

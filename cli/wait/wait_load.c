@@ -48,8 +48,8 @@ static int load_owners(struct cli_wait_trace *t)
 	if (!t->members)
 		return ip_error("out of memory");
 	for (size_t i = 0; i < t->trace->nruns; i++)
-		t->members[t->nmembers++] =
-			(struct cli_wait_member){t->trace->runs[i].tid, t->trace->runs[i].member};
+		t->members[t->nmembers++] = (struct cli_wait_member){t->trace->runs[i].machine_tid,
+								     t->trace->runs[i].member};
 	qsort(t->members, t->nmembers, sizeof(*t->members), by_tid);
 	t->owners = (struct ip_thread_owners){pid_of, member_of, t};
 	return ip_trace_descriptors_read(t->dir, t->states, t->ids, &t->descriptors);

@@ -25,6 +25,8 @@ struct report {
 	const struct cli_wait_options *options;
 	struct cli_wait_trace t;
 	struct ip_wait_profile *profile;
+	struct ip_cpu_users users;
+	struct ip_waker_paths *wakers;
 	struct ip_wait_culprits culprits;
 	uint32_t *order; /* functions, those that waited longest first */
 	size_t n;
@@ -212,20 +214,14 @@ static int text_functions(struct report *r)
 static int make(struct report *r)
 {
 	const struct ip_wait_observer observer = {ip_wait_culprits_part, &r->culprits};
-	struct ip_waker_paths *wakers;
-	int ret;
 
-	if (ip_wait_culprits_begin(r->t.states, &r->culprits) < 0)
-		return -1;
+	ip_wait_culprits_begin(r->t.states, &r->users, &r->culprits);
 	r->profile = ip_wait_profile_observe(r->t.trace, r->t.states, &r->t.descriptors,
 					     r->options->filter.tid, &observer);
-	wakers = r->profile ? ip_waker_paths_read(r->t.trace, r->t.states) : NULL;
-	if (!wakers)
+	if (!r->profile || ip_wait_culprits_end(&r->culprits, r->profile, r->wakers) < 0)
 		return -1;
 	r->events = r->profile->events;
-	ret = ip_wait_culprits_end(&r->culprits, r->profile, wakers);
-	ip_waker_paths_destroy(wakers);
-	return ret < 0 ? -1 : sort(r);
+	return sort(r);
 }
 
 static void unmake(struct report *r)
@@ -318,10 +314,18 @@ int cli_wait_report(const char *dir, const struct cli_wait_options *o)
 	int ret = cli_wait_load(dir, o, &r.t);
 
 	if (ret == 0)
+		ret = ip_cpu_users_make(r.t.states, &r.users);
+	if (ret == 0) {
+		r.wakers = ip_waker_paths_read(r.t.trace, r.t.states);
+		ret = r.wakers ? 0 : -1;
+	}
+	if (ret == 0)
 		ret = o->filter.by_process ? report_processes(&r) : report_all(&r);
 	if (ret == 0)
 		ret = cli_reader_check_stdout();
 	unmake(&r);
+	ip_waker_paths_destroy(r.wakers);
+	ip_cpu_users_clear(&r.users);
 	cli_wait_clear(&r.t);
 	return ret;
 }

@@ -27,10 +27,10 @@ static int by_ticks(const void *left, const void *right)
 	return by_name(left, right);
 }
 
-/* An address without a name is another thing in each process. */
+/* An address without a name is another thing in each process, and so is a number. */
 static int is_named(const struct cli_wait_row *row)
 {
-	return strncmp(row->name, "0x", 2) != 0;
+	return strncmp(row->name, "0x", 2) != 0 && strncmp(row->name, "descriptor ", 11) != 0;
 }
 
 static void clear(struct cli_wait_row *row)

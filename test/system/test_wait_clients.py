@@ -34,7 +34,16 @@ def served(request, top, builddir, programs):
     proc = actor.popen(
         [
             actor.iprobe_path,
-            *("run", "-q", "--kernel=syscalls", "-o", folder / "trace", "--"),
+            *(
+                "run",
+                "-q",
+                "--kernel=syscalls",
+                "--kernel-buffer",
+                "64M",
+                "-o",
+                folder / "trace",
+                "--",
+            ),
             programs.simple("client_work", placement="fentry"),
             request.param,
             folder / "socket",

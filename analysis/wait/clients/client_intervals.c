@@ -20,6 +20,9 @@
 /* Places of fields in events (common/trace/kernel_events.c). */
 enum { EXIT_TID = 16, CALL_TID = 0, CALL_NUMBER = 4, CALL_ARGUMENTS = 8 };
 
+/* Whether a client's last request was answered. */
+enum asked { NEVER_ASKED, ASKED, ANSWERED };
+
 struct worker {
 	int32_t tid;
 	struct ip_thread_call call; /* in which it is */
@@ -36,7 +39,7 @@ struct reading {
 	struct worker *workers;
 	size_t n;
 	struct ip_number_map by_tid; /* index + 1 */
-	struct ip_number_map asked;  /* by client + 1: a request was read, and not answered */
+	struct ip_number_map asked;  /* by client + 1: enum asked */
 	uint64_t work;		     /* that losses have made */
 };
 
@@ -132,7 +135,9 @@ static bool waits_for_work(const struct reading *r, const struct worker *w)
 
 	switch (call->number) {
 	case SYS_futex: /* not for locks: who has one takes it within the work */
-		return operation == FUTEX_WAIT_BITSET || operation == FUTEX_WAIT_REQUEUE_PI;
+		return (operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET ||
+			operation == FUTEX_WAIT_REQUEUE_PI) &&
+		       !ip_wait_is_lock(call);
 	case SYS_nanosleep:
 	case SYS_clock_nanosleep:
 	case SYS_rt_sigtimedwait:
@@ -145,18 +150,6 @@ static bool waits_for_work(const struct reading *r, const struct worker *w)
 		return ip_wait_is_poll(call) || is_accept(call);
 	return ip_client_connections_kind(r->connections, w->tid, ip_wait_call_fd(call),
 					  call->begin) == IP_WAIT_PIPE;
-}
-
-/* Whether a thread was blocked between two times. */
-static bool was_blocked(const struct reading *r, int32_t tid, uint64_t from, uint64_t to)
-{
-	const struct ip_thread_states *t = ip_states_find(r->states, tid, from);
-	size_t i = t ? ip_states_span_at(t, from) : 0;
-
-	for (; t && i < t->nspans && t->spans[i].from < to; i++)
-		if (t->spans[i].state == IP_THREAD_BLOCKED)
-			return true;
-	return false;
 }
 
 /* What a call closes. */
@@ -208,10 +201,10 @@ static int enter(struct reading *r, struct worker *w)
 		w->since = w->free_since ? w->free_since : call->begin;
 		w->by_answer = true;
 		/* who has read the request has begun it */
-		w->begins = !ip_number_map_get(&r->asked, client + 1ull);
+		w->begins = ip_number_map_get(&r->asked, client + 1ull) == NEVER_ASKED;
 	}
 	if (writes(call) && client != IP_NOBODY)
-		return ip_number_map_put(&r->asked, client + 1ull, 0);
+		return ip_number_map_put(&r->asked, client + 1ull, ANSWERED);
 	if (writes(call) && client == IP_NOBODY)
 		return ip_client_connections_hand_on(r->connections, w->tid, ip_wait_call_fd(call),
 						     call->begin, w->client);
@@ -229,11 +222,12 @@ static int take_up(struct reading *r, struct worker *w, int64_t result, uint64_t
 		return -1;
 	if (client == IP_NOBODY || (result <= 0 && client != w->before))
 		return 0;
-	begins = result > 0 && (client != w->before || was_blocked(r, w->tid, w->call.begin, tsc));
+	/* a request may come in pieces */
+	begins = result > 0 && ip_number_map_get(&r->asked, client + 1ull) != ASKED;
 	w->client = client;
 	w->since = tsc;
 	w->begins = w->by_answer = false;
-	if (begins && ip_number_map_put(&r->asked, client + 1ull, 1) < 0)
+	if (begins && ip_number_map_put(&r->asked, client + 1ull, ASKED) < 0)
 		return -1;
 	return add(r, w, w->call.begin, tsc, client, begins, true);
 }

@@ -192,11 +192,12 @@ static void on_run(void *context, const struct ip_thread_packets *run)
 
 	m->n = 0;
 	m->now = run->begin;
-	m->thread = ip_states_find(m->states, run->tid,
+	m->thread = ip_states_find(m->states, run->machine_tid,
 				   run->begin > m->states->begin ? run->begin : m->states->begin);
-	m->interval = first_of(m->intervals, run->tid, run->begin);
+	m->interval = first_of(m->intervals, run->machine_tid, run->begin);
 	m->end = m->interval;
-	while (m->end < m->intervals->n && m->intervals->items[m->end].tid == (int32_t)run->tid)
+	while (m->end < m->intervals->n &&
+	       m->intervals->items[m->end].tid == (int32_t)run->machine_tid)
 		m->end++;
 }
 

@@ -5,6 +5,7 @@
 #include "analysis/wait/descriptors/descriptor_births.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -26,14 +27,14 @@ struct moment {
 	uint64_t tsc;
 	uint32_t pid;
 	uint8_t kind;
-	bool forgets;
+	size_t run; /* index of the first one of those in a row that are of the same kind */
 };
 
 struct ip_descriptor_births {
 	struct change *changes; /* by process, descriptor, time */
 	size_t n;
-	struct moment *moments; /* by process, time */
-	size_t nmoments;
+	struct moment *moments, *forgets; /* by process, time */
+	size_t nmoments, nforgets;
 	uint64_t *losses; /* of all processes, in order of time */
 	size_t nlosses;
 };
@@ -64,7 +65,19 @@ enum ip_birth_kind ip_descriptor_makes(const struct ip_thread_call *call)
 	case SYS_dup:
 	case SYS_dup2:
 	case SYS_dup3:
+	case SYS_userfaultfd:
+	case SYS_fsopen:
+	case SYS_fsmount:
+	case SYS_fspick:
+	case SYS_open_tree:
+	case SYS_mq_open:
+	case SYS_bpf:
+	case SYS_perf_event_open:
+	case SYS_fanotify_init:
+	case SYS_pidfd_getfd:
 		return IP_BIRTH_ONE;
+	case SYS_clone: /* clone3(2) has its flags in the caller's memory */
+		return call->arguments[0] & CLONE_PIDFD ? IP_BIRTH_UNTOLD : IP_BIRTH_NONE;
 	case SYS_fcntl:
 		return call->arguments[1] == F_DUPFD || call->arguments[1] == F_DUPFD_CLOEXEC
 			       ? IP_BIRTH_ONE
@@ -75,10 +88,6 @@ enum ip_birth_kind ip_descriptor_makes(const struct ip_thread_call *call)
 	case SYS_recvmsg:
 	case SYS_recvmmsg:
 	case SYS_ioctl:
-	case SYS_bpf:
-	case SYS_perf_event_open:
-	case SYS_fanotify_init:
-	case SYS_pidfd_getfd:
 	case SYS_io_uring_enter:
 		return IP_BIRTH_UNTOLD;
 	default:
@@ -153,7 +162,8 @@ static void take_making(struct ip_descriptor_births *m, const struct ip_descript
 	else if (making->fd >= 0)
 		m->changes[m->n++] = (struct change){making->tsc, pid, making->fd, MADE, kind};
 	else
-		m->moments[m->nmoments++] = (struct moment){making->tsc, pid, kind, false};
+		m->moments[m->nmoments++] =
+			(struct moment){.tsc = making->tsc, .pid = pid, .kind = kind};
 }
 
 static void take_closing(struct ip_descriptor_births *m, const struct ip_closing *c, uint32_t pid)
@@ -163,8 +173,7 @@ static void take_closing(struct ip_descriptor_births *m, const struct ip_closing
 	else if (c->from == c->to && c->from <= INT32_MAX)
 		m->changes[m->n++] = (struct change){c->tsc, pid, c->from, CLOSED, IP_WAIT_OTHER};
 	else
-		m->moments[m->nmoments++] =
-			(struct moment){.tsc = c->tsc, .pid = pid, .forgets = true};
+		m->forgets[m->nforgets++] = (struct moment){.tsc = c->tsc, .pid = pid};
 }
 
 static int compare_times(const void *left, const void *right)
@@ -179,15 +188,16 @@ ip_descriptor_births_create(const struct ip_states *states,
 			    uint32_t (*pid_of)(const void *context, int32_t tid, uint64_t tsc),
 			    const void *context)
 {
-	const size_t most = states->ndescriptor_births + states->nclosings;
+	const size_t most = states->ndescriptor_births + states->nclosings + states->nbirths;
 	struct ip_descriptor_births *m = calloc(1, sizeof(*m));
 
 	if (m) {
 		m->changes = calloc(most + 1, sizeof(*m->changes));
 		m->moments = calloc(most + 1, sizeof(*m->moments));
+		m->forgets = calloc(most + 1, sizeof(*m->forgets));
 		m->losses = calloc(most + 1, sizeof(*m->losses));
 	}
-	if (!m || !m->changes || !m->moments || !m->losses) {
+	if (!m || !m->changes || !m->moments || !m->forgets || !m->losses) {
 		ip_descriptor_births_destroy(m);
 		ip_error("out of memory");
 		return NULL;
@@ -202,9 +212,23 @@ ip_descriptor_births_create(const struct ip_states *states,
 
 		take_closing(m, c, pid_of(context, c->tid, c->tsc));
 	}
+	/* a new process may have the pid of an old one */
+	for (size_t i = 0; i < states->nbirths; i++)
+		if (states->births[i].parent && states->births[i].is_process)
+			m->forgets[m->nforgets++] = (struct moment){.tsc = states->births[i].tsc,
+								    .pid = states->births[i].tid};
 	qsort(m->changes, m->n, sizeof(*m->changes), compare_changes);
 	qsort(m->moments, m->nmoments, sizeof(*m->moments), compare_moments);
+	qsort(m->forgets, m->nforgets, sizeof(*m->forgets), compare_moments);
 	qsort(m->losses, m->nlosses, sizeof(*m->losses), compare_times);
+	for (size_t i = 0; i < m->nmoments; i++) {
+		const struct moment *before = i ? &m->moments[i - 1] : NULL;
+
+		m->moments[i].run = before && before->pid == m->moments[i].pid &&
+						    before->kind == m->moments[i].kind
+					    ? before->run
+					    : i;
+	}
 	return m;
 }
 
@@ -214,6 +238,7 @@ void ip_descriptor_births_destroy(struct ip_descriptor_births *births)
 		return;
 	free(births->changes);
 	free(births->moments);
+	free(births->forgets);
 	free(births->losses);
 	free(births);
 }
@@ -242,21 +267,24 @@ enum ip_wait_kind ip_descriptor_births_kind(const struct ip_descriptor_births *m
 	const struct moment moment = {.tsc = tsc, .pid = pid};
 	size_t i = up_to(m->changes, m->n, sizeof(change), &change, compare_changes);
 	const struct change *last = i ? &m->changes[i - 1] : NULL;
-	enum ip_wait_kind kind = IP_WAIT_OTHER;
+	const struct moment *run;
 
-	i = up_to(m->losses, m->nlosses, sizeof(tsc), &tsc, compare_times);
-	if (!last || last->pid != pid || last->fd != fd || (i && m->losses[i - 1] >= last->tsc))
+	if (!last || last->pid != pid || last->fd != fd)
 		return IP_WAIT_OTHER;
+	i = up_to(m->losses, m->nlosses, sizeof(tsc), &tsc, compare_times);
+	if (i && m->losses[i - 1] >= last->tsc)
+		return IP_WAIT_OTHER;
+	i = up_to(m->forgets, m->nforgets, sizeof(moment), &moment, compare_moments);
+	if (i && m->forgets[i - 1].pid == pid && m->forgets[i - 1].tsc >= last->tsc)
+		return IP_WAIT_OTHER;
+	if (last->what == MADE)
+		return (enum ip_wait_kind)last->kind;
+	/* all that was made since it was closed has to be of one kind */
 	i = up_to(m->moments, m->nmoments, sizeof(moment), &moment, compare_moments);
-	for (bool first = true; i-- && m->moments[i].pid == pid && m->moments[i].tsc >= last->tsc;
-	     first = false) {
-		if (m->moments[i].forgets)
-			return IP_WAIT_OTHER;
-		if (last->what == MADE)
-			continue;
-		if (!first && m->moments[i].kind != kind)
-			return IP_WAIT_OTHER;
-		kind = m->moments[i].kind;
-	}
-	return last->what == MADE ? (enum ip_wait_kind)last->kind : kind;
+	if (!i || m->moments[i - 1].pid != pid || m->moments[i - 1].tsc < last->tsc)
+		return IP_WAIT_OTHER;
+	run = &m->moments[m->moments[i - 1].run];
+	if (run > m->moments && run[-1].pid == pid && run[-1].tsc >= last->tsc)
+		return IP_WAIT_OTHER;
+	return (enum ip_wait_kind)run->kind;
 }

@@ -203,6 +203,8 @@ const struct ip_descriptor *ip_inherited_find(struct ip_inherited *x,
 		return NULL;
 	key = (struct ip_descriptor){.from = birth->tsc, .pid = pid, .fd = fd};
 	at = slot_of(x, &key);
+	if (!x->index[at] && x->nkept == KEPT_MOST)
+		return NULL;
 	x->depth++;
 	d = x->index[at] ? x->kept[x->index[at] - 1] : inherit(x, descriptors, birth, fd);
 	x->depth--;

@@ -211,13 +211,17 @@ static struct ip_thread_bars *collect(struct writer *w, const struct ip_states *
 		{.pid = THIS, .tid = THAT, .begin = BEGIN, .bytes = 8},
 		{.pid = THIS, .tid = THAT, .begin = BEGIN + 10, .bytes = 8},
 		{.pid = 1, .tid = 1, .begin = BEGIN, .off = true}};
-	struct ip_trace_reader trace = {.dir = w->path,
-					.runs = runs,
-					.nruns = sizeof(runs) / sizeof(*runs),
-					.begin = begin,
-					.end = end};
-	struct ip_thread_bars *b = ip_thread_bars_collect(&trace, states, 0);
+	struct ip_trace_reader trace;
+	struct ip_thread_bars *b;
 
+	for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++)
+		runs[i].machine_tid = runs[i].tid;
+	trace = (struct ip_trace_reader){.dir = w->path,
+					 .runs = runs,
+					 .nruns = sizeof(runs) / sizeof(*runs),
+					 .begin = begin,
+					 .end = end};
+	b = ip_thread_bars_collect(&trace, states, 0);
 	assert_non_null(b);
 	assert_int_equal(b->nthreads, 2);
 	assert_int_equal(b->beyond, 0);
