@@ -33,7 +33,8 @@ def bars(lane, kind, columns):
 def threads(data):
     """{name: lane}"""
     names = data["waits"]["names"]
-    return {names[str(lane["tid"])]: lane for lane in data["waits"]["threads"]}
+    # who has woken nobody has no name there
+    return {names.get(str(lane["tid"])): lane for lane in data["waits"]["threads"]}
 
 
 def test_states_and_system_calls(page_of):

@@ -24,7 +24,9 @@ PAGES = [
     ["top"],
     ["doctor", "dump", "export", "graph", "info", "list", "report", "split", "trim"],
     ["wait"],
+    ["syscalls"],
 ]
+KERNEL = r"--kernel|iprobe wait|iprobe syscalls|--off-cpu|--off-wake"  # take these events
 NAME = f"server-{os.getpid()}"  # of the process
 ON_A_TERMINAL = ["tui"]  # test_tui.py tries these
 OURS = {"iprobe": "cli", "fperf": "cli", "coldpatch": "coldpatch"}  # and their folders
@@ -32,6 +34,8 @@ OURS = {"iprobe": "cli", "fperf": "cli", "coldpatch": "coldpatch"}  # and their 
 ENDLESS = re.compile(
     r"iprobe (attach|top|hist .*--interval) ?(?!.*(--(duration|iterations|until|dry-run)))"
 )
+# these have no session, and go on until they are ended
+LIVE = re.compile(r"iprobe (syscalls|wait) (?=.*\$\(pidof)(?!.*--duration)")
 # these ask a session that must be there already
 BESIDE = {
     "iprobe snapshot": "iprobe attach $(pidof server) --overwrite -o flight",
@@ -114,7 +118,11 @@ class Shell:
     def run(self, command):
         """It ends by itself, or by Ctrl-C when it has recorded for a while; it exits with 0."""
         beside = [self.begin(new) for start, new in BESIDE.items() if command.startswith(start)]
-        if ENDLESS.match(command) and not (beside and "attach" in command):
+        if LIVE.match(command):
+            proc = self.start(command)
+            time.sleep(1.5)
+            done = self.interrupt(proc)
+        elif ENDLESS.match(command) and not (beside and "attach" in command):
             proc = self.begin(command)
             time.sleep(1.2 if " top " in command else 0.3)  # a picture of top comes each second
             done = self.interrupt(proc)
@@ -158,9 +166,7 @@ def shell(me, builddir, programs, targets):
 
 def has_kernel_events(shell):
     """Whether this user may record them here."""
-    return "kernel events can be recorded" in re.sub(
-        r"\s+", " ", shell.run("iprobe doctor").stdout
-    )
+    return "kernel events can be recorded" in re.sub(r"\s+", " ", shell.run("iprobe doctor").stdout)
 
 
 def all_work(shell, commands):
@@ -170,11 +176,11 @@ def all_work(shell, commands):
             continue
         if "--unit" in command:  # the server of this test is none
             continue
-        if ("--kernel" in command or "iprobe wait" in command) and not has_kernel_events(shell):
+        if re.search(KERNEL, command) and not has_kernel_events(shell):
             continue
         done = shell.run(command)
         silent = ">" in command or re.match(
-            r"iprobe (attach|run|export|snapshot|split|trim|list --check)", command
+            r"iprobe (attach|run|export|snapshot|split|trim|list --check|syscalls .*--failed)", command
         )
         assert done.stdout or silent, repr(done)
 

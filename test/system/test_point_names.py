@@ -151,7 +151,7 @@ def test_a_text_of_any_length(program):
     )
     program.run("gcc", INCLUDE, "-Wl,--build-id", "long.c", "-o", "server")
     program.run(program.me.builddir / "coldpatch" / "coldpatch", "server")
-    args = program.events(program.record("--args"))[0]["args"]
+    args = program.events(program.record("--args", "--string-limit", "1024"))[0]["args"]
     first, (text, value), last = args.items()
     assert first == ("argv[0]", str(program.folder / "server"))
     assert text.startswith("argc+1+1") and text.endswith("...") and len(text) == 64

@@ -67,5 +67,5 @@ def test_without_events_of_the_kernel(me, programs, terminal):
     program = programs.simple("take_turns", placement="fentry")
     assert me.iprobe("run", "-q", "-o", trace, "--", program, "1").returncode == 0
     screen = terminal(me, trace)
-    press_and_wait(screen, "w", "has no events of the kernel")
+    press_and_wait(screen, "w", "has no events of")  # behind a path that may be long
     quit_it(screen)
