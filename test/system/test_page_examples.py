@@ -180,7 +180,8 @@ def all_work(shell, commands):
             continue
         done = shell.run(command)
         silent = ">" in command or re.match(
-            r"iprobe (attach|run|export|snapshot|split|trim|list --check|syscalls .*--failed)", command
+            r"iprobe (attach|run|export|snapshot|split|trim|list --check|syscalls .*--failed)",
+            command,
         )
         assert done.stdout or silent, repr(done)
 
