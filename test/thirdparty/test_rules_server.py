@@ -255,10 +255,9 @@ def commands_of(daemon, line, least):
         Path(next(text for text in daemon.log().splitlines() if "; in " in text).split("; in ")[1])
         / "trace"
     )
-    functions = {
-        f["function"]: f
-        for f in json.loads(sh([IPROBE, "report", "--json", trace], daemon.path))["functions"]
-    }
+    # what it says on stderr, of events that a busy machine has lost, is no part of the document
+    said = subprocess.run([IPROBE, "report", "--json", trace], stdout=subprocess.PIPE, check=True)
+    functions = {f["function"]: f for f in json.loads(said.stdout)["functions"]}
     commands = {
         name: f
         for name, f in functions.items()
