@@ -3,6 +3,7 @@
  * Records into a temporary directory.
  *
  *   1. Directories of the same user that nobody has locked are removed: their iprobe was killed.
+ *      They have a name as step 2 makes it, and hold nothing but a trace: others are the user's.
  *   2. A directory is made, and locked (flock(2)). If another iprobe was in its step 1 just then,
  *      and has locked or removed it, another one is made.
  *   3. The trace is recorded in it, and read.
@@ -32,6 +33,7 @@
 #include "common/units.h"
 
 #define PREFIX	   "iprobe-recorded"
+#define TRACE	   "trace"
 #define TRIES_MOST 16u
 
 static const char *above(void)
@@ -39,6 +41,36 @@ static const char *above(void)
 	const char *at = getenv("TMPDIR");
 
 	return at && *at ? at : "/tmp";
+}
+
+/* Whether ip_dir_make_temporary() makes such names. */
+static bool is_made(const char *name)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+	const char *suffix = name + strlen(PREFIX ".");
+
+	return !strncmp(name, PREFIX ".", strlen(PREFIX ".")) && strlen(suffix) == 12 &&
+	       strspn(suffix, letters) == 12;
+}
+
+static bool holds_only_a_trace(int fd)
+{
+	_cleanup_closedir_ DIR *dir = NULL;
+	const struct dirent *entry;
+	int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	dir = own < 0 ? NULL : fdopendir(own);
+	if (!dir) {
+		if (own >= 0)
+			close(own);
+		return false;
+	}
+	errno = 0;
+	while ((entry = readdir(dir)))
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") &&
+		    strcmp(entry->d_name, TRACE))
+			return false;
+	return !errno;
 }
 
 /* Step 1. What cannot be removed stays: it is not worth a word. */
@@ -50,10 +82,10 @@ static void remove_left(void)
 	while (dir && (entry = readdir(dir))) {
 		_cleanup_close_ int fd = -1;
 
-		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)))
+		if (!is_made(entry->d_name))
 			continue;
 		fd = ip_dir_open(dirfd(dir), entry->d_name);
-		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && holds_only_a_trace(fd))
 			ip_dir_remove(dirfd(dir), entry->d_name);
 	}
 }
@@ -82,7 +114,7 @@ static int make(struct cli_temporary_trace *t)
 	if (t->lock < 0)
 		return ip_error("cannot make a directory in %s (TMPDIR names another place)",
 				above());
-	if ((size_t)snprintf(t->dir, sizeof(t->dir), "%s/%s/trace", above(), t->place.name) >=
+	if ((size_t)snprintf(t->dir, sizeof(t->dir), "%s/%s/" TRACE, above(), t->place.name) >=
 	    sizeof(t->dir))
 		return ip_error("TMPDIR is too long");
 	return 0;

@@ -4,6 +4,7 @@ iprobe syscalls PID and iprobe wait PID: a process that runs, without a trace; a
 counts of the same program.
 """
 
+import fcntl
 import json
 import os
 import re
@@ -238,6 +239,28 @@ def test_wait_for_a_process(traced, waiting):
     assert (row["function"], row["calls"]) == ("read_file", ROUNDS)
     assert row["blocked"][0]["kind"] == "timer"
     assert not left.exists() and not list(place.iterdir())
+
+
+def test_what_stays_beside_the_recording(traced, waiting):
+    """What only looks like a recording that was left, or is not ours to remove, stays."""
+    place = traced.dir()
+    end = "0123456789ab"
+    names = ["", "-keep", ".keep", f".{end}c", f".{end.upper()}"]
+    for name in (*names, f".a{end[1:]}", f".b{end[1:]}", f".c{end[1:]}", f".d{end[1:]}"):
+        (place / f"iprobe-recorded{name}" / "trace").mkdir(parents=True)
+    own, other, locked, left = (place / f"iprobe-recorded.{c}{end[1:]}" for c in "abcd")
+    (own / "notes").write_text("of the user")
+    os.chown(other, 65534, 65534)
+    (place / f"iprobe-recorded.e{end[1:]}").symlink_to(own)
+    before = set(place.iterdir())
+    fd = os.open(locked, os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    env = {"TMPDIR": str(place)}
+    done = traced.iprobe("wait", "--duration", "1ms", "--json", waiting.pid, env=env)
+    os.close(fd)
+    assert done.returncode == 0, repr(done)
+    assert set(place.iterdir()) == before - {left}
+    assert (own / "notes").exists() and (own / "trace").exists()
 
 
 def test_wait_keeps_the_recording(traced, waiting):
