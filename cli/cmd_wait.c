@@ -138,8 +138,6 @@ static int take(const char *command, int option, void *context)
 
 static int show(const char *dir, const struct cli_wait_options *o)
 {
-	/* where the user leaves a pager, this process ends without a message */
-	signal(SIGPIPE, SIG_DFL);
 	return (o->of	   ? cli_wait_calls
 		: o->tree  ? cli_wait_tree
 		: o->locks ? cli_wait_locks
@@ -147,6 +145,13 @@ static int show(const char *dir, const struct cli_wait_options *o)
 			   : cli_wait_report)(dir, o) < 0
 		       ? cli_fail()
 		       : 0;
+}
+
+static int show_trace(const char *dir, const struct cli_wait_options *o)
+{
+	/* where the user leaves a pager, this process ends without a message */
+	signal(SIGPIPE, SIG_DFL);
+	return show(dir, o);
 }
 
 static int show_process(int pid, struct wait_command *c)
@@ -232,5 +237,5 @@ int cmd_wait(int argc, char **argv)
 				 c.request.duration ? "--duration" : "-o");
 	if (code < 0)
 		code = cli_reader_dir(argv[0], argc, argv, &dir);
-	return code >= 0 ? code : show(dir, o);
+	return code >= 0 ? code : show_trace(dir, o);
 }

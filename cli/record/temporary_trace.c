@@ -6,8 +6,11 @@
  *      They have a name as step 2 makes it, and hold nothing but a trace: others are the user's.
  *   2. A directory is made, and locked (flock(2)). If another iprobe was in its step 1 just then,
  *      and has locked or removed it, another one is made.
- *   3. The trace is recorded in it, and read.
- *   4. It is removed. The lock ends with its descriptor, whatever becomes of this process.
+ *   3. The trace is recorded in it.
+ *   4. It is read. A signal may end that: a thread waits for it, which removes the directory and
+ *      lets the signal end the process then. All other threads have these signals blocked.
+ *   5. The thread is ended, and the directory removed. A signal that comes meanwhile ends the
+ *      process afterwards. The lock ends with its descriptor, whatever becomes of this process.
  */
 #include "cli/record/temporary_trace.h"
 
@@ -120,11 +123,63 @@ static int make(struct cli_temporary_trace *t)
 	return 0;
 }
 
+static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+#define NENDS (sizeof(ends) / sizeof(ends[0]))
+
+static sigset_t end_set(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < NENDS; i++)
+		sigaddset(&set, ends[i]);
+	return set;
+}
+
+/* Step 4, in the thread. */
+static void *guard(void *context)
+{
+	struct cli_temporary_trace *t = context;
+	const sigset_t set = end_set();
+	int got;
+
+	while (sigwait(&set, &got) != 0)
+		;
+	if (__atomic_load_n(&t->over, __ATOMIC_ACQUIRE))
+		return NULL;
+	ip_dir_remove(t->place.parent, t->place.name);
+	kill(getpid(), got);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	_exit(128 + got); /* the first process of a pid namespace is not ended by it */
+}
+
+/* Without it a signal ends the process at once, and the next iprobe removes the directory. */
+static void begin_guard(struct cli_temporary_trace *t)
+{
+	const sigset_t set = end_set();
+
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	t->guarded = pthread_create(&t->guard, NULL, guard, t) == 0;
+	if (!t->guarded)
+		pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+/* Step 5. */
 void cli_temporary_trace_clear(struct cli_temporary_trace *t)
 {
+	const sigset_t set = end_set();
+
 	if (t->lock < 0)
 		return;
+	if (t->guarded) {
+		__atomic_store_n(&t->over, true, __ATOMIC_RELEASE);
+		pthread_kill(t->guard, ends[0]);
+		pthread_join(t->guard, NULL);
+	}
 	ip_dir_remove(t->place.parent, t->place.name);
+	if (t->guarded)
+		pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	t->guarded = false;
 	ip_dir_place_close(&t->place);
 	close(t->lock);
 	t->lock = -1;
@@ -209,10 +264,11 @@ int cli_record_first(const struct cli_recording_request *request, int pid,
 		return cli_fail();
 	}
 	/* what follows is over at once when the user wants that */
+	signal(SIGPIPE, SIG_IGN);
+	if (ret->lock >= 0)
+		begin_guard(ret);
 	ip_interrupted = 0;
-	signal(SIGINT, SIG_DFL);
-	signal(SIGTERM, SIG_DFL);
-	signal(SIGHUP, SIG_DFL);
-	signal(SIGQUIT, SIG_DFL);
+	for (size_t i = 0; i < NENDS; i++)
+		signal(ends[i], SIG_DFL);
 	return -1;
 }

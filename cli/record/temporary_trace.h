@@ -2,10 +2,13 @@
 /*
  * For commands that report on a trace and are given a process instead: the process is recorded
  * first, with events of the kernel, as iprobe attach --kernel does it, into a temporary directory.
- * What a killed iprobe has left of such is removed by the next one.
+ * It is removed when the report is over, also where a signal ends that. What a killed iprobe has
+ * left of such is removed by the next one.
  */
 #ifndef IP_CLI_TEMPORARY_TRACE_H
 #define IP_CLI_TEMPORARY_TRACE_H
+
+#include <pthread.h>
 
 #include "common/dir.h"
 
@@ -22,6 +25,9 @@ struct cli_temporary_trace {
 	/* Private. */
 	struct ip_dir_place place;
 	int lock; /* the temporary directory; -1: there is none */
+	bool guarded;
+	bool over; /* atomic: the report is */
+	pthread_t guard;
 };
 
 /* Takes the operand PID of a command, or that of -p: one process. *ret: it is for
@@ -30,7 +36,9 @@ struct cli_temporary_trace {
 int cli_process_operand(int argc, char **argv, int *ret_pid, const char **ret);
 
 /* Records. Returns -1: the trace is there; else the exit code, after a message. The caller clears
- * *ret in any case. */
+ * *ret in any case, and leaves it where it is until then. SIGINT, SIGTERM, SIGHUP and SIGQUIT end
+ * the process from here on, after the directory has been removed; SIGPIPE stays ignored: the
+ * directory would be left behind. */
 int cli_record_first(const struct cli_recording_request *request, int pid,
 		     struct cli_temporary_trace *ret);
 

@@ -263,6 +263,49 @@ def test_what_stays_beside_the_recording(traced, waiting):
     assert (own / "notes").exists() and (own / "trace").exists()
 
 
+def full_pipe():
+    """Its two ends; who writes to it waits."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    try:
+        while True:
+            os.write(writer, b"x" * 4096)
+    except BlockingIOError:
+        os.set_blocking(writer, True)
+    return reader, writer
+
+
+@pytest.mark.parametrize(
+    "command,how",
+    [("wait", "SIGINT"), ("wait", "SIGTERM"), ("wait", "SIGPIPE"), ("syscalls", "SIGINT")],
+)
+def test_report_that_is_ended(traced, waiting, command, how):
+    """The recording is removed where the reader of a report leaves, or a signal ends it."""
+    place = traced.dir()
+    reader, writer = full_pipe()
+    args = [command, "--duration", "1ms", waiting.pid]
+    args[1:1] = ["--by", "function"] if command == "syscalls" else []
+    proc = traced.start_iprobe(*args, env={"TMPDIR": str(place)}, stdout=writer)
+    os.close(writer)
+    until(lambda: blocks_in_write(proc.pid) or proc.poll() is not None, "no report")
+    assert list(place.iterdir()), proc.stderr.read()
+    if how == "SIGPIPE":
+        os.close(reader)
+        assert proc.wait(timeout=60) == 1
+        assert "cannot write to stdout: Broken pipe" in proc.stderr.read()
+    else:
+        proc.send_signal(getattr(signal, how))
+        assert proc.wait(timeout=60) == -getattr(signal, how)
+        os.close(reader)
+    assert not list(place.iterdir())
+
+
+def blocks_in_write(pid):
+    """Whether its first thread waits in a write to stdout."""
+    with open(f"/proc/{pid}/syscall", encoding="ascii") as f:
+        return f.read().startswith("1 0x1 ")
+
+
 def test_wait_keeps_the_recording(traced, waiting):
     done = traced.iprobe(
         "wait", "--duration", "1ms", "-o", traced.top / "kept", "--json", waiting.pid
