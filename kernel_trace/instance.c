@@ -159,6 +159,9 @@ int ip_instance_limit(struct tracefs_instance *instance, pid_t pid)
 
 		ret = list_threads(pid, &now);
 		new = false;
+		/* it was reaped meanwhile; and an empty list would choose all threads */
+		if (ret == 0 && !now.n)
+			ret = ip_error("pid %d: it has ended", pid);
 		for (size_t k = 0; k < now.n && !new; k++)
 			new = !before.n || !bsearch(&now.tids[k], before.tids, before.n,
 						    sizeof(*now.tids), by_tid);
