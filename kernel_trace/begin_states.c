@@ -15,6 +15,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/error.h"
+#include "common/file.h"
 #include "common/trace/kernel_format.h"
 #include "kernel_trace/kernel_stream.h"
 
@@ -99,35 +100,73 @@ static bool parse_call(const char *text, int32_t *ret_number, uint64_t arguments
 }
 
 /* The last number of a line: that of the thread's own namespace. 0: it is of ours. */
-static int32_t inner_of(const char *status, const char *key)
+static int32_t last_of(const char *line)
 {
-	const char *line = strstr(status, key), *end;
 	int32_t last = 0, number;
 	int n, count = 0;
 
-	if (!line)
-		return 0;
-	line += strlen(key);
-	end = strchrnul(line, '\n');
-	for (; sscanf(line, "%d%n", &number, &n) == 1 && line + n <= end; line += n) {
+	for (; sscanf(line, "%d%n", &number, &n) == 1; line += n) {
 		last = number;
 		count++;
 	}
 	return count > 1 ? last : 0;
 }
 
-/* What the kernel's events and the thread itself call it differs where it is in a container. */
-static int put_ids(struct ip_kernel_stream *stream, pid_t pid, int32_t tid, const char *status)
-{
-	const struct {
-		int32_t tid, pid, inner_tid, inner_pid;
-	} fields = {.tid = tid,
-		    .pid = pid,
-		    .inner_tid = inner_of(status, "\nNSpid:"),
-		    .inner_pid = inner_of(status, "\nNStgid:")};
+struct inner_ids {
+	int32_t tid, pid;
+};
 
-	return fields.inner_tid && fields.inner_pid ? put(stream, IP_KERNEL_IDS_STATE, tid, &fields)
-						    : 0;
+/* Lines before these may be long: that of the groups has one number for each. Returns 1: *ret is
+ * known; 0: the thread has ended; -1 with an error. */
+static int read_inner(int task, const char *tid, struct inner_ids *ret)
+{
+	char path[64];
+	_cleanup_fclose_ FILE *file = NULL;
+	_cleanup_free_ char *line = NULL;
+	size_t size = 0;
+	bool has_tid = false, has_pid = false, any = false;
+	int fd;
+
+	snprintf(path, sizeof(path), "%.10s/status", tid);
+	fd = openat(task, path, O_RDONLY | O_CLOEXEC);
+	file = fd < 0 ? NULL : fdopen(fd, "r");
+	if (!file && fd >= 0) {
+		close(fd);
+		return ip_error("out of memory");
+	}
+	while (file && getline(&line, &size, file) >= 0) {
+		any = true;
+		if (!strncmp(line, "NSpid:", 6)) {
+			ret->tid = last_of(line + 6);
+			has_tid = true;
+		} else if (!strncmp(line, "NStgid:", 7)) {
+			ret->pid = last_of(line + 7);
+			has_pid = true;
+		}
+	}
+	if (!any)
+		return 0;
+	/* a kernel without such namespaces has no such lines */
+	if ((has_tid && has_pid) || ip_access("/proc/self/ns/pid", F_OK) < 0)
+		return 1;
+	return ip_error("thread %.10s: /proc does not tell its id in its pid namespace", tid);
+}
+
+/* What the kernel's events and the thread itself call it differs where it is in a container. */
+static int put_ids(struct ip_kernel_stream *stream, pid_t pid, int32_t tid, int task,
+		   const char *name)
+{
+	struct inner_ids inner = {0};
+	struct {
+		int32_t tid, pid, inner_tid, inner_pid;
+	} fields = {.tid = tid, .pid = pid};
+	const int known = read_inner(task, name, &inner);
+
+	if (known <= 0 || !inner.tid || !inner.pid)
+		return known < 0 ? -1 : 0;
+	fields.inner_tid = inner.tid;
+	fields.inner_pid = inner.pid;
+	return put(stream, IP_KERNEL_IDS_STATE, tid, &fields);
 }
 
 static int write_thread(struct ip_kernel_stream *stream, pid_t pid, int task, const char *tid,
@@ -147,8 +186,7 @@ static int write_thread(struct ip_kernel_stream *stream, pid_t pid, int task, co
 		return 0; /* it has ended */
 	if (put_state(stream, pid, fields.tid, text, in_call) < 0)
 		return -1;
-	if (read_file(task, tid, "status", text, sizeof(text)) > 0 &&
-	    put_ids(stream, pid, fields.tid, text) < 0)
+	if (put_ids(stream, pid, fields.tid, task, tid) < 0)
 		return -1;
 	if (!in_call)
 		return 0;

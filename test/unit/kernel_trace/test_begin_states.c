@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is read of the threads of a child, which the tests make.
+ */
+#include <grp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/trace/kernel_format.h"
+#include "kernel_trace/begin_states.h"
+#include "kernel_trace/kernel_stream.h"
+#include "test/unit/test.h"
+
+#define GROUPS 2000
+
+struct ids {
+	int32_t tid, pid, inner_tid, inner_pid;
+};
+
+struct seen {
+	unsigned states, ids;
+	struct ids last;
+};
+
+static int on_event(void *context, uint32_t cpu, const uint8_t *event, size_t size)
+{
+	struct seen *seen = context;
+	struct ip_kernel_event_header h;
+
+	memcpy(&h, event, sizeof(h));
+	seen->states += h.id == IP_KERNEL_PROCESS_STATE;
+	if (h.id != IP_KERNEL_IDS_STATE)
+		return 0;
+	assert_int_equal(size, sizeof(h) + sizeof(seen->last));
+	memcpy(&seen->last, event + sizeof(h), sizeof(seen->last));
+	seen->ids++;
+	return 0;
+}
+
+static struct seen states_of(pid_t pid)
+{
+	static const uint8_t uuid[16];
+	struct seen seen = {0};
+	const struct ip_kernel_sink sink = {.event = on_event, .context = &seen};
+	struct ip_kernel_stream stream;
+
+	ip_kernel_stream_init(&stream, -1, uuid, "state", 0);
+	stream.sink = &sink;
+	assert_int_equal(ip_begin_states_write(&stream, pid, false), 0);
+	ip_kernel_stream_clear(&stream);
+	return seen;
+}
+
+/* Waits in the child. Its groups make the status of a thread longer than a page. */
+static void be(int told, int groups)
+{
+	gid_t list[GROUPS];
+
+	for (int i = 0; i < groups; i++)
+		list[i] = 4000000000u + i;
+	if (groups && setgroups(groups, list) < 0)
+		_exit(1);
+	(void)!write(told, "r", 1);
+	for (;;)
+		pause();
+}
+
+static void check(int groups, bool inner)
+{
+	int told[2], status;
+	struct seen seen;
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(told), 0);
+	pid = inner ? (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0) : fork();
+	assert_true(pid >= 0);
+	if (!pid)
+		be(told[1], groups);
+	close(told[1]);
+	assert_int_equal(read(told[0], &byte, 1), 1);
+	seen = states_of(pid);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	close(told[0]);
+	assert_int_equal(seen.states, 1);
+	assert_int_equal(seen.ids, inner);
+	if (!inner)
+		return;
+	assert_int_equal(seen.last.tid, pid);
+	assert_int_equal(seen.last.pid, pid);
+	assert_int_equal(seen.last.inner_tid, 1);
+	assert_int_equal(seen.last.inner_pid, 1);
+}
+
+static void test_own_namespace(void **state)
+{
+	check(0, false);
+	if (geteuid() == 0)
+		check(GROUPS, false);
+}
+
+static void test_inner_namespace(void **state)
+{
+	if (geteuid() != 0)
+		skip();
+	check(0, true);
+	check(GROUPS, true);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_own_namespace),
+		cmocka_unit_test(test_inner_namespace),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
