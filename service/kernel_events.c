@@ -5,8 +5,10 @@
 #include "service/kernel_events.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/utsname.h>
 
+#include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/error.h"
 #include "common/proc.h"
@@ -87,6 +89,11 @@ int ip_service_kernel_step(struct ip_service_kernel *k)
 	return k->failed ? -1 : 0;
 }
 
+bool ip_service_kernel_no_space(const struct ip_service_kernel *k)
+{
+	return k->stats.no_space;
+}
+
 void ip_service_kernel_leave(const struct ip_service_kernel *k)
 {
 	if (k)
@@ -95,19 +102,27 @@ void ip_service_kernel_leave(const struct ip_service_kernel *k)
 
 int ip_service_kernel_end(struct ip_service_kernel *k, struct ip_kernel_stats *ret)
 {
-	int done;
+	_cleanup_free_ char *why = NULL;
+	int done, failed;
 
 	if (!k)
 		return 0;
+	failed = k->failed;
 	done = ip_kernel_recorder_stop(k->recorder);
-	if (done == 0 && !k->failed)
-		done = ip_service_kernel_step(k);
-	if (done == 0)
-		done = describe(k);
+	if (done < 0)
+		why = strdup(ip_error_message());
+	/* what was recorded until it failed is counted, and can be read */
+	k->failed = false;
+	if (ip_service_kernel_step(k) < 0)
+		done = -1;
+	if (describe(k) < 0)
+		done = -1;
 	if (ip_member_dirs_set_kernel(k->dirs, k->groups, k->stats.events, k->stats.lost) < 0)
 		done = -1;
+	if (why)
+		ip_error("%s", why);
 	*ret = k->stats;
 	ip_kernel_recorder_destroy(k->recorder);
 	free(k);
-	return done;
+	return failed ? 0 : done;
 }

@@ -27,15 +27,18 @@ int ip_service_kernel_begin(const struct ip_kernel_options *options, struct ip_m
 int ip_service_kernel_add(struct ip_service_kernel *kernel,
 			  const struct ip_service_process *process);
 
-/* Counts what was written. Returns 0, or -1 with an error, once: nothing more is recorded. kernel
- * NULL: does nothing. */
+/* Counts what was written. Returns 0, or -1 with an error, once: nothing more is recorded;
+ * ip_service_kernel_no_space() tells whether that is since the disk is full. kernel NULL: does
+ * nothing. */
 int ip_service_kernel_step(struct ip_service_kernel *kernel);
+
+bool ip_service_kernel_no_space(const struct ip_service_kernel *kernel);
 
 /* In a worker: gives up what belongs to the process that has started it. NULL is allowed. */
 void ip_service_kernel_leave(const struct ip_service_kernel *kernel);
 
-/* Step 3. Frees it. kernel NULL: does nothing. Returns 0, or -1 with an error; *ret is filled in
- * even then. */
+/* Step 3. Frees it. kernel NULL: does nothing. Returns 0, also where ip_service_kernel_step() has
+ * failed; -1 with an error; *ret is filled in even then. */
 int ip_service_kernel_end(struct ip_service_kernel *kernel, struct ip_kernel_stats *ret);
 
 #endif

@@ -390,8 +390,10 @@ static int step(struct service *s)
 	if (poll_workers(s) < 0)
 		return -1;
 	if (ip_service_kernel_step(s->kernel) < 0) {
-		ip_notice("%s", ip_error_message());
-		s->ending = true;
+		/* the summary tells that the disk is full */
+		if (!ip_service_kernel_no_space(s->kernel))
+			ip_notice("%s", ip_error_message());
+		s->ending = s->sum.kernel_failed = true;
 	}
 	now = ip_now_ns();
 	tell(s, now);
@@ -477,8 +479,11 @@ static void end_kernel(struct service *s, bool failed)
 {
 	_cleanup_free_ char *why = failed ? strdup(ip_error_message()) : NULL;
 
-	if (ip_service_kernel_end(s->kernel, &s->sum.kernel) < 0)
-		ip_notice("%s", ip_error_message());
+	if (ip_service_kernel_end(s->kernel, &s->sum.kernel) < 0) {
+		if (!s->sum.kernel.no_space)
+			ip_notice("%s", ip_error_message());
+		s->sum.kernel_failed = true;
+	}
 	s->kernel = NULL;
 	if (failed)
 		ip_error("%s", why ? why : "out of memory");
@@ -507,9 +512,9 @@ int ip_service_record(const struct ip_service_options *options, struct ip_servic
 				break;
 		ip_error("%s", why ? why : "out of memory");
 	}
-	if (done == 0 && s.failed)
-		done = 1;
 	end_kernel(&s, done < 0);
+	if (done == 0 && (s.failed || s.sum.kernel_failed))
+		done = 1;
 	*ret = s.sum;
 	ip_service_members_clear(&s.members);
 	ip_member_dirs_close(s.dirs);

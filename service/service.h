@@ -51,6 +51,7 @@ struct ip_service_sum {
 	bool has_duration;
 	uint64_t left_ns;
 	struct ip_kernel_stats kernel; /* at the end */
+	bool kernel_failed;	       /* not all events of the kernel were written */
 };
 
 struct ip_service_options {
@@ -76,7 +77,8 @@ struct ip_service_options {
 };
 
 /* Records until the end. Returns 0; 1: a process that was named by its pid could not be recorded,
- * and that has been told by its worker; -1 with an error: nothing was recorded. ret: the sum at the
+ * and that has been told by its worker, or kernel_failed, which has been told unless the disk is
+ * full (kernel.no_space); -1 with an error: nothing was recorded. ret: the sum at the
  * end. */
 int ip_service_record(const struct ip_service_options *options, struct ip_service_sum *ret);
 

@@ -287,6 +287,9 @@ static void print_json(const struct service *s)
 		cli_json_kernel(&j, &s->kernel);
 	ip_json_string(&j, "dir", s->recorded ? s->options->session.dir : NULL);
 	ip_json_uint(&j, "duration_ns", ip_now_ns() - s->start_ns);
+	ip_json_bool(&j, "ended_early", ip_end_reason_is_early(s->gaps.end));
+	if (s->gaps.end)
+		ip_json_string(&j, "end", ip_session_end_text(&s->gaps));
 	ip_json_array(&j, "members");
 	for (size_t i = 0; i < s->ndocuments; i++)
 		ip_json_raw(&j, NULL, s->documents[i]);
@@ -457,5 +460,9 @@ int cli_attach_service(const struct ip_service_choice *choice,
 	cli_catch_signals();
 	done = ip_service_record(&service, &sum);
 	s.kernel = sum.kernel;
+	if (sum.kernel.no_space)
+		s.gaps.end = IP_END_NO_SPACE;
+	else if (sum.kernel_failed && !s.gaps.end)
+		s.gaps.end = IP_END_WRITE_FAILED;
 	return finish(&s, done);
 }

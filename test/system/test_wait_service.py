@@ -115,6 +115,31 @@ def test_a_lock_of_each(traced, programs):
     assert [b["object"] for b in locks["blocked"]].count("&db.lock") == 1, locks
 
 
+def test_a_full_disk(traced, programs, small_disk):
+    """The recording of the kernel's events ends all of it, and that is told once."""
+    program = programs.simple("wait_kinds", placement="fentry")
+    procs = [
+        traced.popen([program, "1", traced.top / f"lock{i}"], stdin=subprocess.PIPE)
+        for i in range(2)
+    ]
+    for proc in procs:
+        proc.stdout.readline()
+        assert proc.stdout.readline() == "ready\n"
+    pids = [proc.pid for proc in procs]
+    directory = small_disk / "trace"
+    attach = record(traced, [*pids, "--max-size", "1G"], directory, pids)
+    with open(small_disk / "filler", "wb", buffering=0) as filler:
+        with pytest.raises(OSError, match="No space"):
+            while True:
+                filler.write(bytes(4096))
+    out, err = attach.communicate(timeout=60)  # it ends by itself
+    said = json.loads(out)
+    assert attach.returncode == 1, err
+    assert said["ended_early"] is True and said["end"] == "no space left", (out, err)
+    assert said["kernel"]["events"] > 0, said
+    assert err.count("no space left") == 1 and err.count("kernel") == 0, err
+
+
 def in_container(actor, *program):
     """Starts it in a pid and a mount namespace of its own. Returns unshare, and its pid here."""
     proc = actor.popen(
