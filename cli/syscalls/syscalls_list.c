@@ -29,7 +29,7 @@ static void print_time(const struct cli_syscalls_list *list, uint64_t tsc)
 
 	if (!localtime_r(&seconds, &tm) || !strftime(text, sizeof(text), "%H:%M:%S", &tm))
 		*text = '\0';
-	ip_print(stdout, "%s.%06u", text, (unsigned)(ns % 1000000000u / 1000));
+	ip_print(list->out, "%s.%06u", text, (unsigned)(ns % 1000000000u / 1000));
 }
 
 static void print_text(const struct cli_syscalls_list *list, const struct ip_syscall_call *call,
@@ -39,16 +39,16 @@ static void print_text(const struct cli_syscalls_list *list, const struct ip_sys
 	const double seconds = ns_of(list, (int64_t)(call->end - call->begin)) / 1e9;
 
 	print_time(list, call->begin);
-	ip_print(stdout, " [%d%s%s]", call->tid, *thread ? " " : "", thread);
+	ip_print(list->out, " [%d%s%s]", call->tid, *thread ? " " : "", thread);
 	if (function)
-		ip_print(stdout, " %s:", function);
-	ip_print(stdout, " %s", ip_syscall_text(call, list->descriptors, text, sizeof(text)));
+		ip_print(list->out, " %s:", function);
+	ip_print(list->out, " %s", ip_syscall_text(call, list->descriptors, text, sizeof(text)));
 	if (call->outcome != IP_SYSCALL_OPEN)
-		ip_print(stdout, " = %s",
+		ip_print(list->out, " = %s",
 			 ip_syscall_result_text(call, list->descriptors, result, sizeof(result)));
 	if (call->timed)
-		ip_print(stdout, " <%s%.9f>", call->earlier ? ">" : "", seconds);
-	ip_print(stdout, "\n");
+		ip_print(list->out, " <%s%.9f>", call->earlier ? ">" : "", seconds);
+	ip_print(list->out, "\n");
 }
 
 static void print_json(const struct cli_syscalls_list *list, const struct ip_syscall_call *call,
@@ -61,7 +61,7 @@ static void print_json(const struct cli_syscalls_list *list, const struct ip_sys
 	struct ip_json j;
 	unsigned error;
 
-	ip_json_init(&j, stdout);
+	ip_json_init(&j, list->out);
 	ip_json_object(&j, NULL);
 	ip_json_int(&j, "ts", ns_of(list, (int64_t)(call->begin - list->start)));
 	ip_json_int(&j, "tid", call->tid);

@@ -5,9 +5,12 @@
 #ifndef IP_CLI_SYSCALLS_LIST_H
 #define IP_CLI_SYSCALLS_LIST_H
 
+#include <stdio.h>
+
 #include "analysis/syscalls/syscall_text.h"
 
 struct cli_syscalls_list {
+	FILE *out;
 	const struct ip_syscall_descriptors *descriptors; /* NULL: none is known */
 	uint64_t start, realtime_ns;			  /* a TSC, and CLOCK_REALTIME at it */
 	uint64_t hz;

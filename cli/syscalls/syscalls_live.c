@@ -23,6 +23,7 @@
 #include "analysis/syscalls/syscall_sums.h"
 #include "cli/cli.h"
 #include "cli/screen/screen.h"
+#include "cli/syscalls/list_output.h"
 #include "cli/syscalls/syscalls_list.h"
 #include "cli/syscalls/syscalls_table.h"
 #include "cli/trace_args.h"
@@ -52,6 +53,7 @@ struct live {
 	uint64_t began;		       /* TSC: of the recording */
 	uint64_t end_ns;	       /* CLOCK_MONOTONIC; UINT64_MAX: there is none */
 	struct cli_syscalls_list list;
+	struct cli_list_output output; /* of it: of the recorder's thread until that has ended */
 	size_t listed;
 	bool enough; /* atomic: as many were listed as are wanted */
 	/* Under the lock: the recorder's thread changes them. */
@@ -72,6 +74,9 @@ static int take(void *context, const struct ip_syscall_call *call)
 		return ip_syscall_sums_add(&live->sums, 0, call);
 	if (live->listed >= live->options->filter.limit)
 		return 0;
+	live->list.out = cli_list_output_file(&live->output);
+	if (!live->list.out)
+		return -1;
 	cli_syscalls_list_print(&live->list, call,
 				ip_syscall_reader_thread(live->reader, call->tid), NULL);
 	if (++live->listed == live->options->filter.limit)
@@ -108,9 +113,7 @@ static int on_until(void *context, uint64_t tsc)
 	pthread_mutex_lock(&live->lock);
 	ret = ip_event_order_until(live->order, tsc);
 	pthread_mutex_unlock(&live->lock);
-	if (ret == 0 && live->options->list)
-		ret = cli_reader_check_stdout();
-	return ret;
+	return ret < 0 ? ret : cli_list_output_write(&live->output);
 }
 
 /* ---- the process ---- */
@@ -316,33 +319,55 @@ static int watch(struct live *live)
 	return ret;
 }
 
-static int finish(struct live *live)
+/* Keeps the first error. */
+static void keep(int done, char **why)
+{
+	if (done < 0 && !*why && asprintf(why, "%s", ip_error_message()) < 0)
+		*why = NULL;
+}
+
+static int print_end(struct live *live, struct cli_syscalls_table *table)
+{
+	if (live->options->list) {
+		if (table->read.lost)
+			ip_print(stderr,
+				 "iprobe: %" PRIu64 " events of the kernel were LOST: calls are "
+				 "missing, and the result or the time of others\n",
+				 table->read.lost);
+		return cli_list_output_write(&live->output);
+	}
+	table->sums = live->sums;
+	if (live->options->json)
+		cli_syscalls_table_json(table);
+	else
+		cli_syscalls_table_print(table, stdout, SIZE_MAX);
+	live->sums = table->sums;
+	return cli_reader_check_stdout();
+}
+
+/* watched: what came of the recording. Where it has failed, what was counted until then is told all
+ * the same. */
+static int finish(struct live *live, int watched)
 {
 	struct cli_syscalls_table table = {
 		.options = live->options, .hz = hz_of(live), .pid = live->pid};
 	const uint64_t end = ip_clock_now();
+	_cleanup_free_ char *why = NULL;
+	int stopped, ended, printed;
 
-	if (ip_kernel_recorder_stop(live->recorder) < 0 ||
-	    ip_syscall_reader_end(live->reader, end) < 0)
-		return -1;
+	keep(watched, &why);
+	stopped = ip_kernel_recorder_stop(live->recorder);
+	keep(stopped, &why);
+	ended = ip_syscall_reader_end(live->reader, end);
+	keep(ended, &why);
 	table.read = ip_syscall_reader_read(live->reader);
 	table.read.begin = live->began;
 	table.read.end = end;
-	if (live->options->list) {
-		if (table.read.lost)
-			ip_print(stderr,
-				 "iprobe: %" PRIu64 " events of the kernel were LOST: calls are "
-				 "missing, and the result or the time of others\n",
-				 table.read.lost);
-		return cli_reader_check_stdout();
-	}
-	table.sums = live->sums;
-	if (live->options->json)
-		cli_syscalls_table_json(&table);
-	else
-		cli_syscalls_table_print(&table, stdout, SIZE_MAX);
-	live->sums = table.sums;
-	return cli_reader_check_stdout();
+	printed = print_end(live, &table);
+	keep(printed, &why);
+	if (watched < 0 || stopped < 0 || ended < 0 || printed < 0)
+		return ip_error("%s", why ? why : "out of memory");
+	return 0;
 }
 
 int cli_syscalls_live(int pid, const struct cli_syscalls_options *o)
@@ -360,13 +385,12 @@ int cli_syscalls_live(int pid, const struct cli_syscalls_options *o)
 	if (ret == 0)
 		ret = start(&live, &sink);
 	if (ret == 0)
-		ret = on_screen ? watch_screen(&live) : watch(&live);
-	if (ret == 0)
-		ret = finish(&live);
+		ret = finish(&live, on_screen ? watch_screen(&live) : watch(&live));
 	ip_kernel_recorder_destroy(live.recorder);
 	ip_syscall_reader_destroy(live.reader);
 	ip_event_order_destroy(live.order);
 	ip_syscall_sums_clear(&live.sums);
+	cli_list_output_clear(&live.output);
 	if (live.pidfd >= 0)
 		close(live.pidfd);
 	return ret;

@@ -185,7 +185,8 @@ static int print_list(struct cli_syscalls_trace *t)
 {
 	const struct ip_syscall_descriptors descriptors = {cli_syscalls_descriptor, t};
 	const struct ip_recording *s = t->trace->session;
-	const struct cli_syscalls_list list = {.descriptors = &descriptors,
+	const struct cli_syscalls_list list = {.out = stdout,
+					       .descriptors = &descriptors,
 					       .start = s->tsc_start,
 					       .realtime_ns = s->start_realtime,
 					       .hz = s->tsc_hz,

@@ -143,6 +143,20 @@ def test_list(traced, waiting):
     ]
 
 
+def test_list_that_nobody_reads(traced, waiting):
+    """The user can end it all the same, as with a pager that stands still."""
+    reader, writer = full_pipe()
+    proc = traced.start_iprobe("syscalls", "--list", waiting.pid, stdout=writer)
+    os.close(writer)
+    until(lambda: records(proc.pid) or proc.poll() is not None, "it does not record")
+    play_without_end(waiting)
+    proc.send_signal(signal.SIGTERM)
+    assert proc.wait(timeout=30) == 1
+    assert "nobody reads stdout" in proc.stderr.read()
+    os.close(reader)
+    assert not instances(proc.pid)
+
+
 def test_screen(traced, waiting):
     terminal = Terminal(traced, "syscalls", "-e", "getppid", waiting.pid)
     try:
