@@ -5,7 +5,9 @@
  *
  * The kernel's tables of sockets are read once for many descriptors. Those of tcp and udp have
  * numbers alone. That of unix sockets is asked for by netlink (unix_sockets.h), which answers for
- * our own network namespace: elsewhere such a socket is named by its own number only.
+ * our own network namespace: elsewhere such a socket is named by its own number only. It is read
+ * whole. Where that takes long, since there are many of them, a twentieth of the time goes to it at
+ * most, and a socket that was made since is named by its own number.
  */
 #include "kernel_trace/descriptor_name.h"
 
@@ -18,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/array.h"
@@ -26,10 +29,12 @@
 #include "common/proc.h"
 #include "kernel_trace/unix_sockets.h"
 
-#define SEARCH_NS   1000000000ull /* between two searches for the other end of a pipe, at least */
-#define SEARCH_MOST 4000u	  /* descriptors that a search looks at */
-#define LINES_MOST  100000u	  /* of a table of sockets */
-#define WORDS	    (2 * (INET6_ADDRSTRLEN + 10) + 8)
+#define SEARCH_NS     1000000000ull /* between two searches for the other end of a pipe, at least */
+#define SEARCH_MOST   4000u	    /* descriptors that a search looks at */
+#define UNIX_SHARE    20	    /* one part in so many of the time goes to their table, */
+#define UNIX_QUICK_NS 500000u	    /* unless it takes no longer than this */
+#define LINES_MOST    100000u	    /* of a table of sockets */
+#define WORDS	      (2 * (INET6_ADDRSTRLEN + 10) + 8)
 
 struct socket_words {
 	unsigned long inode;
@@ -40,7 +45,9 @@ struct ip_descriptor_names {
 	struct socket_words *sockets; /* by inode */
 	size_t n;
 	struct ip_unix_sockets unix_sockets;
-	ino_t space; /* the network namespace that they are of; 0: they were not read */
+	uint64_t unix_again_ns; /* when they may be read again */
+	bool own_space;		/* the network namespace is ours */
+	ino_t space;		/* the network namespace that they are of; 0: they were not read */
 	uint64_t searched_ns;
 };
 
@@ -59,9 +66,7 @@ struct ip_descriptor_names *ip_descriptor_names_create(void)
 void ip_descriptor_names_renew(struct ip_descriptor_names *names)
 {
 	free(names->sockets);
-	free(names->unix_sockets.items);
 	names->sockets = NULL;
-	names->unix_sockets = (struct ip_unix_sockets){0};
 	names->n = names->space = 0;
 }
 
@@ -70,6 +75,7 @@ void ip_descriptor_names_destroy(struct ip_descriptor_names *names)
 	if (!names)
 		return;
 	ip_descriptor_names_renew(names);
+	free(names->unix_sockets.items);
 	free(names);
 }
 
@@ -117,6 +123,28 @@ static int by_inode(const void *left, const void *right)
 	return a->inode < b->inode ? -1 : a->inode > b->inode;
 }
 
+/* Others may have the CPU: what counts is how much there is to read. */
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+static void read_unix_sockets(struct ip_descriptor_names *names)
+{
+	uint64_t begin, took;
+
+	if (ip_now_ns() < names->unix_again_ns)
+		return;
+	begin = cpu_ns();
+	free(names->unix_sockets.items);
+	ip_unix_sockets_read(LINES_MOST, &names->unix_sockets);
+	took = cpu_ns() - begin;
+	names->unix_again_ns = took > UNIX_QUICK_NS ? ip_now_ns() + UNIX_SHARE * took : 0;
+}
+
 /* Reads the sockets of a thread's network namespace, unless they were read. */
 static void read_sockets(struct ip_descriptor_names *names, pid_t tid)
 {
@@ -144,9 +172,10 @@ static void read_sockets(struct ip_descriptor_names *names, pid_t tid)
 			names->sockets[names->n++] = words;
 		}
 	}
-	if (stat("/proc/self/ns/net", &own) == 0 && own.st_ino == space.st_ino &&
-	    own.st_dev == space.st_dev)
-		ip_unix_sockets_read(LINES_MOST, &names->unix_sockets);
+	names->own_space = stat("/proc/self/ns/net", &own) == 0 && own.st_ino == space.st_ino &&
+			   own.st_dev == space.st_dev;
+	if (names->own_space)
+		read_unix_sockets(names);
 	if (names->n)
 		qsort(names->sockets, names->n, sizeof(*names->sockets), by_inode);
 }
@@ -161,7 +190,7 @@ static void put_socket(struct ip_descriptor_names *names, pid_t tid, unsigned lo
 		found = bsearch(&key, names->sockets, names->n, sizeof(key), by_inode);
 	if (found)
 		snprintf(ret, size, "%s", found->words);
-	else if (!ip_unix_socket_name(&names->unix_sockets, inode, ret, size))
+	else if (!names->own_space || !ip_unix_socket_name(&names->unix_sockets, inode, ret, size))
 		snprintf(ret, size, "socket:[%lu]", inode);
 }
 

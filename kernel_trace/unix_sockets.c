@@ -75,7 +75,7 @@ void ip_unix_sockets_read(size_t most, struct ip_unix_sockets *ret)
 		const struct nlmsghdr *header = (const void *)answer;
 		unsigned left = n > 0 ? n : 0;
 
-		more = n > 0;
+		more = n > 0 && ret->n < most;
 		for (; NLMSG_OK(header, left); header = NLMSG_NEXT(header, left)) {
 			if (header->nlmsg_type == SOCK_DIAG_BY_FAMILY)
 				take(header, most, ret);
