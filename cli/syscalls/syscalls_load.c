@@ -41,7 +41,7 @@ static int make_room(struct cli_syscalls_trace *t)
 	return t->processes ? 0 : ip_error("out of memory");
 }
 
-/* The last note of a tid counts: tids are used again. */
+/* The last note of a tid counts. */
 static int note_process(struct cli_syscalls_trace *t, int32_t tid, uint32_t pid)
 {
 	size_t at;
@@ -56,7 +56,7 @@ static int note_process(struct cli_syscalls_trace *t, int32_t tid, uint32_t pid)
 	return 0;
 }
 
-/* The process of a thread; 0: not known. */
+/* The process of a thread by the notes; 0: not known. */
 static uint32_t pid_of(const struct cli_syscalls_trace *t, int32_t tid)
 {
 	return t->processes_size && tid ? t->processes[place_of(t, tid)].pid : 0;
@@ -64,7 +64,10 @@ static uint32_t pid_of(const struct cli_syscalls_trace *t, int32_t tid)
 
 static uint32_t process_of(const void *context, int32_t tid, uint64_t tsc)
 {
-	return pid_of(context, tid);
+	const struct cli_syscalls_trace *t = context;
+
+	/* tids are used again */
+	return t->ids ? ip_machine_ids_pid(t->ids, tid, tsc) : pid_of(t, tid);
 }
 
 static int note_closing(struct cli_syscalls_trace *t, const struct ip_closing *closing)
@@ -144,6 +147,12 @@ static int note_record(struct cli_syscalls_trace *t, const struct ip_kernel_reco
 	return record->id == IP_KERNEL_LOST && !record->all ? note_closing(t, &all) : 0;
 }
 
+static bool has_scheduler(const struct cli_syscalls_trace *t)
+{
+	return t->trace->session->kernel_groups &&
+	       strstr(t->trace->session->kernel_groups, "sched");
+}
+
 static int read_events(struct cli_syscalls_trace *t, struct ip_kernel_reader *reader)
 {
 	struct ip_kernel_record record;
@@ -152,7 +161,7 @@ static int read_events(struct cli_syscalls_trace *t, struct ip_kernel_reader *re
 	t->reader = ip_syscall_reader_create(take, t);
 	if (!t->reader)
 		return -1;
-	if (t->trace->session->kernel_groups && strstr(t->trace->session->kernel_groups, "sched"))
+	if (has_scheduler(t))
 		ip_syscall_reader_expect_scheduler(t->reader);
 	while ((got = ip_kernel_reader_next(reader, &record)) > 0)
 		if ((t->keeps && note_record(t, &record) < 0) ||
@@ -169,8 +178,26 @@ static int by_time(const void *left, const void *right)
 	return a->tsc < b->tsc ? -1 : a->tsc > b->tsc;
 }
 
+static int read_ids(struct cli_syscalls_trace *t, const char *dir)
+{
+	struct ip_kernel_reader *reader;
+	int got;
+
+	if (!has_scheduler(t))
+		return 0;
+	got = ip_kernel_reader_open(dir, &reader);
+	if (got <= 0)
+		return got < 0 ? got : ip_error("%s: its kernel events are gone", dir);
+	t->states = ip_states_read(reader);
+	ip_kernel_reader_close(reader);
+	t->ids = t->states ? ip_machine_ids_create(t->trace, t->states) : NULL;
+	return t->ids ? 0 : -1;
+}
+
 static int read_descriptors(struct cli_syscalls_trace *t, const char *dir)
 {
+	if (read_ids(t, dir) < 0)
+		return -1;
 	if (ip_descriptors_read(dir, &t->descriptors) < 0)
 		return -1;
 	if (t->nclosings)
@@ -259,13 +286,15 @@ void cli_syscalls_clear(struct cli_syscalls_trace *t)
 	free(t->functions);
 	free(t->closings);
 	free(t->processes);
+	ip_machine_ids_destroy(t->ids);
+	ip_states_destroy(t->states);
 	ip_trace_reader_close(t->trace);
 }
 
 const char *cli_syscalls_descriptor(void *context, int32_t tid, int32_t fd, uint64_t tsc)
 {
 	const struct cli_syscalls_trace *t = context;
-	const uint32_t pid = pid_of(context, tid);
+	const uint32_t pid = process_of(t, tid, tsc);
 	const struct ip_descriptor *d =
 		pid ? ip_descriptors_find(&t->descriptors, pid, fd, tsc) : NULL;
 

@@ -10,6 +10,7 @@
 #include "analysis/syscalls/syscall_reader.h"
 #include "analysis/syscalls/syscall_sums.h"
 #include "analysis/wait/descriptors/descriptors.h"
+#include "analysis/wait/machine_ids.h"
 #include "analysis/wait/thread_states.h"
 #include "cli/syscalls/syscalls_options.h"
 
@@ -36,8 +37,12 @@ struct cli_syscalls_trace {
 	/* Private. */
 	struct ip_closing *closings;
 	size_t nclosings;
-	/* of threads that were there at the beginning, or are known by their clone; open
-	 * addressing */
+	/* whose a thread was at a time; NULL where the scheduler's events are missing, which tell
+	 * of the births of threads */
+	struct ip_states *states;
+	struct ip_machine_ids *ids;
+	/* without these: of threads that were there at the beginning, or are known by their clone;
+	 * open addressing */
 	struct cli_syscalls_process *processes;
 	size_t processes_size;
 	size_t nprocesses;
