@@ -29,12 +29,13 @@
 #include "common/proc.h"
 #include "kernel_trace/unix_sockets.h"
 
-#define SEARCH_NS     1000000000ull /* between two searches for the other end of a pipe, at least */
-#define SEARCH_MOST   4000u	    /* descriptors that a search looks at */
-#define UNIX_SHARE    20	    /* one part in so many of the time goes to their table, */
-#define UNIX_QUICK_NS 500000u	    /* unless it takes no longer than this */
-#define LINES_MOST    100000u	    /* of a table of sockets */
-#define WORDS	      (2 * (INET6_ADDRSTRLEN + 10) + 8)
+#define SEARCH_NS      1000000000ull /* between two searches for the other end of a pipe, at least */
+#define SEARCH_MOST    4000u	     /* descriptors that a search looks at */
+#define UNIX_SHARE     20	     /* one part in so many of the time goes to their table, */
+#define UNIX_SOUGHT_NS 50000000ull   /* between two readings for one that was not found */
+#define UNIX_QUICK_NS  500000u	     /* unless it takes no longer than this */
+#define LINES_MOST     100000u	     /* of a table of sockets */
+#define WORDS	       (2 * (INET6_ADDRSTRLEN + 10) + 8)
 
 struct socket_words {
 	unsigned long inode;
@@ -45,9 +46,11 @@ struct ip_descriptor_names {
 	struct socket_words *sockets; /* by inode */
 	size_t n;
 	struct ip_unix_sockets unix_sockets;
-	uint64_t unix_again_ns; /* when they may be read again */
-	bool own_space;		/* the network namespace is ours */
-	ino_t space;		/* the network namespace that they are of; 0: they were not read */
+	uint64_t unix_again_ns;	 /* when they may be read again */
+	uint64_t unix_sought_ns; /* and when for the sake of one that was not found */
+	bool own_space;		 /* the network namespace is ours */
+	bool read_again;	 /* for one that was not found, since they were renewed */
+	ino_t space;		 /* the network namespace that they are of; 0: they were not read */
 	uint64_t searched_ns;
 };
 
@@ -63,11 +66,17 @@ struct ip_descriptor_names *ip_descriptor_names_create(void)
 	return calloc(1, sizeof(struct ip_descriptor_names));
 }
 
-void ip_descriptor_names_renew(struct ip_descriptor_names *names)
+static void forget_sockets(struct ip_descriptor_names *names)
 {
 	free(names->sockets);
 	names->sockets = NULL;
 	names->n = names->space = 0;
+}
+
+void ip_descriptor_names_renew(struct ip_descriptor_names *names)
+{
+	forget_sockets(names);
+	names->read_again = false;
 }
 
 void ip_descriptor_names_destroy(struct ip_descriptor_names *names)
@@ -132,12 +141,16 @@ static uint64_t cpu_ns(void)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-static void read_unix_sockets(struct ip_descriptor_names *names)
+static void read_unix_sockets(struct ip_descriptor_names *names, bool sought)
 {
 	uint64_t begin, took;
 
-	if (ip_now_ns() < names->unix_again_ns)
-		return;
+	/* for one that was not found the table is read before its time, but not all the time */
+	if (ip_now_ns() < names->unix_again_ns) {
+		if (!sought || ip_now_ns() < names->unix_sought_ns)
+			return;
+		names->unix_sought_ns = ip_now_ns() + UNIX_SOUGHT_NS;
+	}
 	begin = cpu_ns();
 	free(names->unix_sockets.items);
 	ip_unix_sockets_read(LINES_MOST, &names->unix_sockets);
@@ -146,7 +159,7 @@ static void read_unix_sockets(struct ip_descriptor_names *names)
 }
 
 /* Reads the sockets of a thread's network namespace, unless they were read. */
-static void read_sockets(struct ip_descriptor_names *names, pid_t tid)
+static void read_sockets(struct ip_descriptor_names *names, pid_t tid, bool sought)
 {
 	static const char *const tables[] = {"tcp", "tcp6", "udp", "udp6"};
 	char path[64], line[512];
@@ -155,7 +168,7 @@ static void read_sockets(struct ip_descriptor_names *names, pid_t tid)
 	snprintf(path, sizeof(path), "/proc/%d/ns/net", tid);
 	if (stat(path, &space) < 0 || space.st_ino == names->space)
 		return;
-	ip_descriptor_names_renew(names);
+	forget_sockets(names);
 	names->space = space.st_ino;
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
 		_cleanup_fclose_ FILE *file = NULL;
@@ -175,22 +188,37 @@ static void read_sockets(struct ip_descriptor_names *names, pid_t tid)
 	names->own_space = stat("/proc/self/ns/net", &own) == 0 && own.st_ino == space.st_ino &&
 			   own.st_dev == space.st_dev;
 	if (names->own_space)
-		read_unix_sockets(names);
+		read_unix_sockets(names, sought);
 	if (names->n)
 		qsort(names->sockets, names->n, sizeof(*names->sockets), by_inode);
+}
+
+static bool find_socket(struct ip_descriptor_names *names, pid_t tid, unsigned long inode,
+			bool sought, char *ret, size_t size)
+{
+	const struct socket_words key = {.inode = inode}, *found = NULL;
+
+	read_sockets(names, tid, sought);
+	if (names->n)
+		found = bsearch(&key, names->sockets, names->n, sizeof(key), by_inode);
+	if (found)
+		snprintf(ret, size, "%s", found->words);
+	return found ||
+	       (names->own_space && ip_unix_socket_name(&names->unix_sockets, inode, ret, size));
 }
 
 static void put_socket(struct ip_descriptor_names *names, pid_t tid, unsigned long inode, char *ret,
 		       size_t size)
 {
-	const struct socket_words key = {.inode = inode}, *found = NULL;
+	bool found = find_socket(names, tid, inode, false, ret, size);
 
-	read_sockets(names, tid);
-	if (names->n)
-		found = bsearch(&key, names->sockets, names->n, sizeof(key), by_inode);
-	if (found)
-		snprintf(ret, size, "%s", found->words);
-	else if (!names->own_space || !ip_unix_socket_name(&names->unix_sockets, inode, ret, size))
+	/* it may be younger than the tables: they are read once more in a look */
+	if (!found && !names->read_again) {
+		names->space = 0;
+		found = find_socket(names, tid, inode, true, ret, size);
+		names->read_again = true;
+	}
+	if (!found)
 		snprintf(ret, size, "socket:[%lu]", inode);
 }
 

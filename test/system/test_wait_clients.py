@@ -80,28 +80,50 @@ def clients(wait, *options):
     return {c["client"]: c for c in document["clients"]}, document
 
 
+def named(found):
+    """Whether each connection has its name: on a busy machine one may be noted too late, and then
+    what is not certain is not told.
+    """
+    return all(client and not client.startswith("socket:") for client in found)
+
+
+def test_all_work_is_for_clients(served):
+    """Whatever their names are."""
+    truth, wait = served
+    found, document = clients(wait, "--by", "connection")
+    requests, cpu = (sum(truths) for truths in zip(*truth.values()))
+    assert sum(c["requests"] for c in found.values()) == requests, (document, truth)
+    # What the server does to read and to answer is not in its own sum, and is small. That the
+    # CPU goes to another thread and comes back is in both, and is told a little later here.
+    said = sum(c["cpu_ns"] for c in found.values())
+    assert cpu * 0.95 - requests * 50e3 < said < cpu * 1.05 + requests * 300e3, (document, truth)
+    for c in found.values():
+        whole = c["cpu_ns"] + c["runqueue_ns"] + c["blocked_ns"] + c["unknown_ns"]
+        assert abs(c["elapsed_ns"] - whole) < 10 and not c["unknown_ns"], c
+
+
 def test_work_for_each_connection(served):
     truth, wait = served
     found, document = clients(wait, "--by", "connection")
+    if not named(found):
+        pytest.skip("a connection was not named in time")
     assert len(found) == len(truth) == 3, document
     for client, said in found.items():
         requests, cpu = truth[client if client in truth else "-"]
         assert said["requests"] == requests and said["connections"] == 1, (said, truth)
-        # What the server does to read and to answer is not in its own sum, and is small. That the
-        # CPU goes to another thread and comes back is in both, and is told a little later here.
         assert cpu * 0.95 - requests * 50e3 < said["cpu_ns"] < cpu * 1.05 + requests * 300e3, (
             said,
             truth,
         )
-        whole = said["cpu_ns"] + said["runqueue_ns"] + said["blocked_ns"] + said["unknown_ns"]
-        assert abs(said["elapsed_ns"] - whole) < 10 and not said["unknown_ns"], said
     unix = next(c for c in found if c not in truth)
     assert unix.startswith("["), unix  # the inode of the other end
 
 
 def test_functions_of_a_client(served):
-    truth, wait = served
+    _, wait = served
     found, _ = clients(wait, "--by", "client")
+    if not named(found):
+        pytest.skip("a connection was not named in time")
     heavy, light = found["127.0.0.2"], found["127.0.0.3"]
     for said, other in ((heavy, "light"), (light, "heavy")):
         most = said["functions"][0]
@@ -119,8 +141,9 @@ def test_the_table(served):
     assert said.returncode == 0, repr(said)
     lines = said.stdout.splitlines()
     assert lines[2].split() == "REQUESTS ELAPSED CPU RUN QUEUE BLOCKED UNKNOWN CLIENT".split()
-    assert lines[3].split()[-1] == "127.0.0.2" and lines[4].split()[-1] == "heavy", said.stdout
     assert lines[-1].endswith(" of CPU time was for no client"), said.stdout
+    if named(clients(wait, "--by", "client")[0]):
+        assert lines[3].split()[-1] == "127.0.0.2" and lines[4].split()[-1] == "heavy", said.stdout
 
 
 def test_usage(served):

@@ -178,6 +178,16 @@ static int note_close(struct reading *r, struct worker *w)
 	}
 }
 
+/* Since when a thread works that has not waited for work yet: its first request was there already
+ * when it began. */
+static uint64_t born(const struct reading *r, const struct worker *w)
+{
+	const struct ip_thread_states *t = ip_states_find(r->states, w->tid, w->call.begin);
+	const uint64_t begin = t && t->nspans ? t->spans[0].from : 0;
+
+	return begin > r->states->begin ? begin : r->states->begin;
+}
+
 static int enter(struct reading *r, struct worker *w)
 {
 	const struct ip_thread_call *call = &w->call;
@@ -198,7 +208,7 @@ static int enter(struct reading *r, struct worker *w)
 		return leave(r, w, call->begin);
 	if (writes(call) && client != IP_NOBODY && w->client == IP_NOBODY) {
 		w->client = client;
-		w->since = w->free_since ? w->free_since : call->begin;
+		w->since = w->free_since ? w->free_since : born(r, w);
 		w->by_answer = true;
 		/* who has read the request has begun it */
 		w->begins = ip_number_map_get(&r->asked, client + 1ull) == NEVER_ASKED;

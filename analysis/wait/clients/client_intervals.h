@@ -17,7 +17,7 @@
  *     begins, belongs to that client, except while the thread was blocked in it.
  *   - A thread that works for no client, and writes to one, has worked for it since it last waited
  *     for other work: for several descriptors, for a condition or semaphore, for a pipe, or for a
- *     time, or has answered. (It has got the request from another thread.)
+ *     time, or has answered, or began. (It has got the request from another thread.)
  *   - Where a thread works for a client and writes to a connection that is no client's, the thread
  *     that reads at its other end works for that client: if its process is in the trace, too.
  *   - Where events of system calls were lost nobody is known to work for anybody until the next
