@@ -29,7 +29,7 @@
 #include "common/proc.h"
 #include "kernel_trace/unix_sockets.h"
 
-#define SEARCH_NS      1000000000ull /* between two searches for the other end of a pipe, at least */
+#define SEARCH_NS      1000000000ull /* at least, between searches for the other end of a pipe */
 #define SEARCH_MOST    4000u	     /* descriptors that a search looks at */
 #define UNIX_SHARE     20	     /* one part in so many of the time goes to their table, */
 #define UNIX_SOUGHT_NS 50000000ull   /* between two readings for one that was not found */
