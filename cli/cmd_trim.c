@@ -432,6 +432,9 @@ static int take(const char *command, int option, void *context)
 	case 'o':
 		if (!*optarg)
 			return cli_usage(command, "-o needs the name of a directory");
+		if (!strcmp(optarg, "-"))
+			return cli_usage(command, "a trace is a directory, which stdout "
+						  "cannot be (./- is one of that name)");
 		o->output = optarg;
 		break;
 	case OPT_EVERY:

@@ -193,10 +193,8 @@ int cmd_wait(int argc, char **argv)
 		CLI_FILTER_HELP,
 		{0}};
 	static const struct cli_filter_command command = {"f:n:o:p:h", help, long_options, take};
-	struct wait_command c = {.options = {.filter = CLI_FILTER_ALL,
-					     .objects = SIZE_MAX,
-					     .slowest = 3,
-					     .min_percent = -1}};
+	struct wait_command c = {
+		.options = {.filter = CLI_FILTER_ALL, .objects = SIZE_MAX, .min_percent = -1}};
 	struct cli_wait_options *o = &c.options;
 	const char *dir;
 	int pid, code = cli_filter_parse(argc, argv, &command, &o->filter, &c);
@@ -227,6 +225,9 @@ int cmd_wait(int argc, char **argv)
 					  "not go with --process");
 	if ((o->locks || o->tree) && o->filter.by_process)
 		return cli_usage(argv[0], "--by process does not go with --locks and --tree");
+	if (o->slowest && !o->of)
+		return cli_usage(argv[0], "--slowest goes with --of");
+	o->slowest = o->slowest ? o->slowest : 3;
 	if (!o->json && o->objects == SIZE_MAX)
 		o->objects = 3;
 	code = cli_process_operand(argc, argv, &pid, &c.request.pid);

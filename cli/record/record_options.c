@@ -425,6 +425,9 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 		case 'o':
 			if (!*optarg)
 				return cli_usage(command, "-o needs the name of a directory");
+			if (!strcmp(optarg, "-"))
+				return cli_usage(command, "a trace is a directory, which stdout "
+							  "cannot be (./- is one of that name)");
 			ret->session.dir = optarg;
 			ret->session.dir_given = true;
 			ret->session.own = "-o";

@@ -253,9 +253,10 @@ static void print_part(const struct context *x, const struct part *p)
 	if (!p->own && function_name(x, p->function))
 		ip_print(stdout, " in %s", function_name(x, p->function));
 	if (had) {
-		ip_print(stdout, ", which ");
+		/* of several waits the longest one tells no more than its own begin */
+		ip_print(stdout, p->count > 1 ? ", the longest time when " : ", which ");
 		print_thread(had);
-		ip_print(stdout, " had");
+		ip_print(stdout, p->count > 1 ? " had it" : " had");
 	}
 	if (p->own && p->holder) {
 		ip_print(stdout, p->is_lock ? ", held by " : ", ended by ");

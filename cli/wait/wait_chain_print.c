@@ -30,9 +30,9 @@ static void print_link(const struct cli_wait_trace *t, const struct ip_chain_lin
 	case IP_THREAD_RUNNABLE:
 		ip_print(stdout, "waiting for a CPU");
 		if (had) {
-			ip_print(stdout, ", which ");
+			ip_print(stdout, link->count > 1 ? ", the longest time when " : ", which ");
 			print_thread(had);
-			ip_print(stdout, " had");
+			ip_print(stdout, link->count > 1 ? " had it" : " had");
 		}
 		break;
 	case IP_THREAD_BLOCKED:
