@@ -32,6 +32,11 @@ long ip_proc_status(pid_t pid, const char *key)
 	return -1;
 }
 
+bool ip_proc_has_memory(pid_t pid)
+{
+	return ip_proc_status(pid, "VmSize") >= 0;
+}
+
 const char *ip_proc_thread_text(pid_t tid, char ret[IP_PROC_THREAD_MAX])
 {
 	const int error = errno;

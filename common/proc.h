@@ -5,11 +5,15 @@
 #ifndef IP_PROC_H
 #define IP_PROC_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 /* Value of a "Key:" line of /proc/PID/status as a number; -1 if there is none. */
 long ip_proc_status(pid_t pid, const char *key);
+/* Whether a process has memory: one that executes another program always has, one that ends has
+ * none for a moment before it has ended. */
+bool ip_proc_has_memory(pid_t pid);
 
 /* Makes "1234 (worker)" of a thread for messages, "1234" where its name cannot be read. Names may
  * hold anything: it comes escaped (ip_escape()), so that it is part of one line everywhere. errno

@@ -161,7 +161,7 @@ static int drop_execed(struct ip_follow_fork *f, struct ip_collector *collector,
 		struct ip_fork_child *r = &f->items[i];
 
 		if (r->kind != IP_FORK_CHILD || ip_fork_child_has_image(f, r->pid) ||
-		    ip_fork_child_has_ended(r))
+		    ip_fork_child_has_ended(r) || !ip_proc_has_memory(r->pid))
 			continue;
 		r->kind = IP_FORK_STRANGER;
 		if (ip_collector_flush_process(collector, r->inner) < 0)

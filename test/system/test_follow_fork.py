@@ -57,3 +57,15 @@ def test_detach_of_a_child_leaves_its_parents_session_alone(actor, programs, tar
     memory.assert_untouched(parent.pid)
     memory.assert_untouched(child)
     parent.finish()
+
+
+def test_a_child_that_ends_executes_nothing(actor, programs):
+    """Its memory is gone a moment before it has ended, as that of one that executes a program."""
+    directory = actor.dir() / "trace"
+    program = programs.simple("short_lives")
+    done = actor.iprobe("run", "-q", "--follow-fork", "-o", directory, "--", program, "60")
+    assert done.returncode == 0, repr(done)
+    told = actor.iprobe("info", directory).stdout
+    assert "exec" not in told, told
+    calls = actor.iprobe("report", "--json", "-f", "in_a_child", directory).stdout
+    assert '"calls":60' in calls.replace(" ", ""), calls
