@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/arch/syscalls.h"
 #include "common/cleanup.h"
 #include "common/dir.h"
 #include "common/error.h"
@@ -141,38 +142,6 @@ int ip_descriptor_log_scan(struct ip_descriptor_log *log, pid_t pid, uint64_t ts
 	return check(log);
 }
 
-/* Whether the result of a call is a new descriptor. */
-static bool makes(unsigned number)
-{
-	switch (number) {
-	case SYS_open:
-	case SYS_openat:
-	case SYS_openat2:
-	case SYS_creat:
-	case SYS_socket:
-	case SYS_accept:
-	case SYS_accept4:
-	case SYS_dup:
-	case SYS_dup2:
-	case SYS_dup3:
-	case SYS_eventfd:
-	case SYS_eventfd2:
-	case SYS_epoll_create:
-	case SYS_epoll_create1:
-	case SYS_timerfd_create:
-	case SYS_signalfd:
-	case SYS_signalfd4:
-	case SYS_inotify_init:
-	case SYS_inotify_init1:
-	case SYS_memfd_create:
-	case SYS_pidfd_open:
-	case SYS_io_uring_setup:
-		return true;
-	default:
-		return false;
-	}
-}
-
 static bool makes_pair(unsigned number)
 {
 	return number == SYS_pipe || number == SYS_pipe2 || number == SYS_socketpair;
@@ -271,7 +240,7 @@ void ip_descriptor_log_event(struct ip_descriptor_log *log, const uint8_t *event
 	memcpy(&result, event + sizeof(h), sizeof(result));
 	if (number == SYS_connect)
 		end_connect(log, h.tsc, h.tid, !result || result == -EINPROGRESS);
-	else if (result >= 0 && result <= INT32_MAX && makes(number))
+	else if (result >= 0 && result <= INT32_MAX && ip_syscall_returns_descriptor(number))
 		add(log, h.tsc, h.tid, result);
 	else if (result == 0 && makes_pair(number))
 		add(log, h.tsc, h.tid, -1);

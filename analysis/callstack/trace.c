@@ -181,8 +181,12 @@ static int scan_stream(struct ip_trace_reader *t, uint32_t index,
 				break;
 			}
 			run = &t->runs[t->nruns++];
-			*run = (struct ip_thread_packets){
-				.stream = index, .pid = p.pid, .tid = p.tid, .begin = p.begin};
+			*run = (struct ip_thread_packets){.stream = index,
+							  .pid = p.pid,
+							  .tid = p.tid,
+							  .machine_pid = p.pid,
+							  .machine_tid = p.tid,
+							  .begin = p.begin};
 		}
 		run->packets++;
 		run->bytes += p.bytes;

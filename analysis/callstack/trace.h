@@ -19,8 +19,8 @@
 struct ip_thread_packets {
 	uint32_t stream; /* index into first */
 	uint32_t pid, tid;
-	/* by the machine's ids, which events of the kernel have (analysis/wait/machine_ids.h says
-	 * so, where it has looked); 0: not known */
+	/* by the machine's ids, which events of the kernel have: the same, until
+	 * analysis/wait/machine_ids.h has looked; 0: not known */
 	uint32_t machine_pid, machine_tid;
 	uint32_t packets;
 	uint64_t events; /* 0 until they have been counted or visited */

@@ -130,36 +130,10 @@ static bool returns_address(uint16_t number)
 /* Whether a result is a descriptor. */
 static bool returns_descriptor(const struct ip_syscall_call *call)
 {
-	switch (call->number) {
-	case SYS_open:
-	case SYS_openat:
-	case SYS_openat2:
-	case SYS_creat:
-	case SYS_socket:
-	case SYS_accept:
-	case SYS_accept4:
-	case SYS_dup:
-	case SYS_dup2:
-	case SYS_dup3:
-	case SYS_eventfd:
-	case SYS_eventfd2:
-	case SYS_epoll_create:
-	case SYS_epoll_create1:
-	case SYS_timerfd_create:
-	case SYS_signalfd:
-	case SYS_signalfd4:
-	case SYS_inotify_init:
-	case SYS_inotify_init1:
-	case SYS_memfd_create:
-	case SYS_pidfd_open:
-	case SYS_io_uring_setup:
-		return true;
-	case SYS_fcntl:
+	if (call->number == SYS_fcntl)
 		return call->timed &&
 		       (call->arguments[1] == F_DUPFD || call->arguments[1] == F_DUPFD_CLOEXEC);
-	default:
-		return false;
-	}
+	return ip_syscall_returns_descriptor(call->number);
 }
 
 const char *ip_syscall_result_text(const struct ip_syscall_call *call,

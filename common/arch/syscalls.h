@@ -6,6 +6,7 @@
 #ifndef IP_SYSCALLS_H
 #define IP_SYSCALLS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define IP_SYSCALL_ARGUMENTS 6 /* the most that a system call has */
@@ -19,6 +20,8 @@ struct ip_syscall {
 
 /* The system call with a number; NULL: there is none, or it is newer than this table. */
 const struct ip_syscall *ip_syscall_find(uint64_t number);
+/* Whether what a system call returns, where it is no error, is a descriptor. */
+bool ip_syscall_returns_descriptor(uint64_t number);
 /* All numbers of the table are below this one. */
 unsigned ip_syscall_end(void);
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 
+#include "common/arch/syscalls.h"
 #include "common/error.h"
 
 enum what { MADE, CLOSED };
@@ -41,41 +42,9 @@ struct ip_descriptor_births {
 
 enum ip_birth_kind ip_descriptor_makes(const struct ip_thread_call *call)
 {
-	switch (call->number) {
-	case SYS_open:
-	case SYS_openat:
-	case SYS_openat2:
-	case SYS_creat:
-	case SYS_open_by_handle_at:
-	case SYS_memfd_create:
-	case SYS_socket:
-	case SYS_accept:
-	case SYS_accept4:
-	case SYS_eventfd:
-	case SYS_eventfd2:
-	case SYS_timerfd_create:
-	case SYS_signalfd:
-	case SYS_signalfd4:
-	case SYS_epoll_create:
-	case SYS_epoll_create1:
-	case SYS_inotify_init:
-	case SYS_inotify_init1:
-	case SYS_pidfd_open:
-	case SYS_io_uring_setup:
-	case SYS_dup:
-	case SYS_dup2:
-	case SYS_dup3:
-	case SYS_userfaultfd:
-	case SYS_fsopen:
-	case SYS_fsmount:
-	case SYS_fspick:
-	case SYS_open_tree:
-	case SYS_mq_open:
-	case SYS_bpf:
-	case SYS_perf_event_open:
-	case SYS_fanotify_init:
-	case SYS_pidfd_getfd:
+	if (ip_syscall_returns_descriptor(call->number))
 		return IP_BIRTH_ONE;
+	switch (call->number) {
 	case SYS_clone: /* clone3(2) has its flags in the caller's memory */
 		return call->arguments[0] & CLONE_PIDFD ? IP_BIRTH_UNTOLD : IP_BIRTH_NONE;
 	case SYS_fcntl:
@@ -88,6 +57,7 @@ enum ip_birth_kind ip_descriptor_makes(const struct ip_thread_call *call)
 	case SYS_recvmsg:
 	case SYS_recvmmsg:
 	case SYS_ioctl:
+	case SYS_bpf:
 	case SYS_io_uring_enter:
 		return IP_BIRTH_UNTOLD;
 	default:
