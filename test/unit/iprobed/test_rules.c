@@ -788,8 +788,8 @@ static void test_job_that_has_not_begun(void **state)
 	(void)state;
 	assert_true(ends_unbegun("echo '\"ready\": 1'; exec sleep 60", true));
 	/* one that takes it and fails, one that is killed, one that somebody else ends */
-	assert_false(ends_unbegun("trap 'kill $!; exit 1' TERM; " READY, true));
-	assert_false(ends_unbegun("trap 'kill $!; kill -9 $$' TERM; " READY, true));
+	assert_false(ends_unbegun("trap 'kill -9 $!; exit 1' TERM; " READY, true));
+	assert_false(ends_unbegun("trap 'kill -9 $! $$' TERM; " READY, true));
 	assert_false(ends_unbegun("kill $$", false));
 }
 
