@@ -46,9 +46,9 @@ def perform(root, command, junit=None, timeout=10, again=None, said=None):
     program = f"""
         import ctypes, os, sys
         sys.path.insert(0, {str(root / "scripts")!r})
-        import check
+        import check, check_stages
         ctypes.CDLL(None).prctl(check.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        stage = check.Stage("it", {command!r}, {timeout}, junit={junit!r}, again={again!r})
+        stage = check_stages.Stage("it", {command!r}, {timeout}, junit={junit!r}, again={again!r})
         result = check.perform(stage, dict(os.environ))
         print("SAID", list(result.said.values()))
         print("RESULT", result.passed, result.failed, result.skipped, *result.notes)
@@ -160,8 +160,8 @@ def test_check_counts_unit_tests_that_time_out(root, tmp_path):
     program = f"""
         import os, sys
         sys.path.insert(0, {str(root / "scripts")!r})
-        import check
-        result = check.perform(check.unit("it", {str(build)!r}), dict(os.environ))
+        import check, check_stages
+        result = check.perform(check_stages.unit("it", {str(build)!r}), dict(os.environ))
         counts = result.passed, result.failed, result.skipped
         print("RESULT", *counts, sorted(result.notes), sorted(result.said.items()))
     """
@@ -233,12 +233,12 @@ def judged(root, notes, counts=(0, 0, 0), unsteady_list="", tmp_path=None):
     listed = tmp_path / "UNSTEADY.md"
     listed.write_text(unsteady_list, encoding="utf-8")
     code = (
-        f"import sys; sys.path.insert(0, {str(root / 'scripts')!r}); import check; "
-        f"check.UNSTEADY_LIST = {str(listed)!r}\n"
-        f"result = check.Result(); result.notes = {notes!r}; result.passed, result.failed, "
+        f"import sys; sys.path.insert(0, {str(root / 'scripts')!r}); import check_results; "
+        f"check_results.UNSTEADY_LIST = {str(listed)!r}\n"
+        f"result = check_results.Result(); result.notes = {notes!r}; result.passed, result.failed, "
         f"result.skipped = {counts!r}\n"
-        "check.judge_unsteady(result); check.judge_skipped(result); print([result.notes, "
-        "result.failed])"
+        "check_results.judge_unsteady(result); check_results.judge_skipped(result)\n"
+        "print([result.notes, result.failed])"
     )
     done = subprocess.run(
         [sys.executable, "-B", "-c", code], capture_output=True, text=True, check=True
@@ -276,9 +276,10 @@ def test_check_refuses_to_skip_much(root, tmp_path, skipped, failed):
 def test_check_strict_gives_no_second_try(root):
     """Every stage that would be given one has none."""
     code = (
-        f"import sys; sys.path.insert(0, {str(root / 'scripts')!r}); import check\n"
-        "stages = check.plan('normal', '/nonexistent'); print(any(s.again for s in stages))\n"
-        "check.be_strict(stages); print(any(s.again for s in stages))"
+        f"import sys; sys.path.insert(0, {str(root / 'scripts')!r}); import check_stages\n"
+        "stages = check_stages.plan('normal', '/nonexistent')\n"
+        "print(any(s.again for s in stages))\n"
+        "check_stages.be_strict(stages); print(any(s.again for s in stages))"
     )
     done = subprocess.run(
         [sys.executable, "-B", "-c", code], capture_output=True, text=True, check=True

@@ -12,20 +12,21 @@ import pytest
 START = """
     import os, sys, time
     sys.path.insert(0, {scripts!r})
-    import check, spare_time
+    import check, check_leftovers, check_stages, spare_time
     env = dict(os.environ)
 
     def stage(name, *command, **more):
-        return check.Stage(name, ["sh", "-c", *command], more.pop("timeout", 30), early=True, **more)
+        seconds = more.pop("timeout", 30)
+        return check_stages.Stage(name, ["sh", "-c", *command], seconds, early=True, **more)
 
     def begin(*stages):
-        check.EARLY = spare_time.SpareTime(stages, env, {folder!r}, {folder!r})
+        check_leftovers.beside = spare_time.SpareTime(stages, env, {folder!r}, {folder!r})
 
     def told(result):
         print("RESULT", result.passed, result.failed, result.skipped, *result.notes)
 
     def other(command):
-        return check.Stage("other", ["sh", "-c", command], 30)
+        return check_stages.Stage("other", ["sh", "-c", command], 30)
 """
 
 
@@ -100,7 +101,7 @@ def test_they_give_way_until_their_turn(root, tmp_path):
         while test ! -e go; do sleep 0.05; done; {policy} >after''')
         begin(polite)
         told(check.perform(other("while test ! -e {tmp_path}/before; do sleep 0.05; done"), env))
-        spare_time.take_turn(check.EARLY.pid())
+        spare_time.take_turn(check_leftovers.beside.pid())
         open({str(tmp_path / 'go')!r}, "w").close()
         told(check.perform(polite, env))
         """,
@@ -122,7 +123,7 @@ def test_nothing_of_them_is_left(root, tmp_path):
         f"""
         begin(stage("endless", "sleep 70 & echo $$ $! >{pids}; wait"))
         told(check.perform(other("while test ! -s {pids}; do sleep 0.05; done"), env))
-        check.EARLY.stop()
+        check_leftovers.beside.stop()
         """,
     )
     deadline = time.monotonic() + 10
@@ -138,7 +139,7 @@ def test_what_needs_a_build_comes_after_it(root, tmp_path, mode):
         root,
         tmp_path,
         f"""
-        stages = check.plan({mode!r}, "/nonexistent")
+        stages = check_stages.plan({mode!r}, "/nonexistent")
         print(*[s.name for s in stages if s.early], sep=",")
         print(*[s.name for s in stages], sep=",")
         """,
