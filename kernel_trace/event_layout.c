@@ -12,6 +12,7 @@
 #include <tracefs.h>
 
 #include "common/arch/syscalls.h"
+#include "common/cleanup.h"
 #include "common/error.h"
 #include "common/trace/kernel_format.h"
 
@@ -58,6 +59,24 @@ static bool find(struct tep_event *event, const char *name, struct step *ret)
 	return true;
 }
 
+/* Reads what a tracepoint's records look like. (tracefs_local_events_system() would read the
+ * kernel's symbols as well, which takes longer than all the rest.) NULL: the kernel has it not. */
+static struct tep_event *event_of(struct tep_handle *tep, const char *system, const char *name)
+{
+	struct tep_event *event = tep_find_event_by_name(tep, system, name);
+	_cleanup_free_ char *format = NULL;
+	int size;
+
+	if (event)
+		return event;
+	format = tracefs_event_file_read(NULL, system, name, "format", &size);
+	if (!format || size <= 0)
+		return NULL;
+	/* also of one whose text for people it does not understand: its fields are there */
+	tep_parse_event(tep, format, size, system);
+	return tep_find_event_by_name(tep, system, name);
+}
+
 /* A tracepoint that the kernel does not have is left out, and so is one without a field that we
  * need: its events would tell something wrong. */
 static void add(struct ip_event_layout *layout, struct tep_handle *tep, unsigned id)
@@ -68,7 +87,7 @@ static void add(struct ip_event_layout *layout, struct tep_handle *tep, unsigned
 
 	if (!kind || !kind->system)
 		return;
-	event = tep_find_event_by_name(tep, kind->system, kind->tracepoint);
+	event = event_of(tep, kind->system, kind->tracepoint);
 	if (!event || event->id < 0 || event->id >= (int)TYPES)
 		return;
 	for (; c->nsteps < IP_KERNEL_FIELDS_MAX && kind->fields[c->nsteps].name; c->nsteps++) {
@@ -87,8 +106,8 @@ static void add(struct ip_event_layout *layout, struct tep_handle *tep, unsigned
 
 static void add_calls(struct ip_event_layout *layout, struct tep_handle *tep)
 {
-	struct tep_event *entry = tep_find_event_by_name(tep, "raw_syscalls", "sys_enter"),
-			 *exit = tep_find_event_by_name(tep, "raw_syscalls", "sys_exit");
+	struct tep_event *entry = event_of(tep, "raw_syscalls", "sys_enter"),
+			 *exit = event_of(tep, "raw_syscalls", "sys_exit");
 	struct step number;
 
 	layout->entry = layout->exit = -1;
@@ -104,9 +123,11 @@ static void add_calls(struct ip_event_layout *layout, struct tep_handle *tep)
 
 static int read_all(struct ip_event_layout *layout, struct tep_handle *tep)
 {
-	struct tep_event *any = tep_find_event_by_name(tep, "sched", "sched_switch");
+	struct tep_event *any = event_of(tep, "sched", "sched_switch");
 
-	if (!any || !find(any, "common_type", &layout->common[PART_TYPE]) ||
+	if (!any)
+		return ip_error("cannot read what records of sched:sched_switch look like");
+	if (!find(any, "common_type", &layout->common[PART_TYPE]) ||
 	    !find(any, "common_flags", &layout->common[PART_FLAGS]) ||
 	    !find(any, "common_pid", &layout->common[PART_PID]) ||
 	    layout->common[PART_TYPE].size != 2 || layout->common[PART_FLAGS].size != 1 ||
@@ -121,9 +142,6 @@ static int read_all(struct ip_event_layout *layout, struct tep_handle *tep)
 
 struct ip_event_layout *ip_event_layout_read(void)
 {
-	static const char *const systems[] = {"sched", "signal",       "irq",
-					      "timer", "irq_vectors",  "exceptions",
-					      "block", "raw_syscalls", NULL};
 	struct tep_handle *tep;
 	struct ip_event_layout *layout = calloc(1, sizeof(*layout));
 
@@ -131,10 +149,10 @@ struct ip_event_layout *ip_event_layout_read(void)
 		ip_error("out of memory");
 		return NULL;
 	}
-	tep = tracefs_local_events_system(NULL, systems);
+	tep = tep_alloc();
 	if (!tep || read_all(layout, tep) < 0) {
 		if (!tep)
-			ip_error_errno("cannot read the layouts of the kernel's tracepoints");
+			ip_error("out of memory");
 		ip_event_layout_free(layout);
 		layout = NULL;
 	}
