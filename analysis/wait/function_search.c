@@ -6,17 +6,13 @@
 
 #include <stdlib.h>
 
+#include "analysis/callstack/open_calls.h"
 #include "analysis/wait/function_index.h"
-#include "common/error.h"
 
 struct reader {
 	struct ip_function_search *searches;
 	size_t n;
 	size_t next, end; /* those of the run that have no answer yet */
-	/* the open calls of the thread, by depth */
-	uint32_t *stack;
-	size_t depth, room;
-	bool failed;
 };
 
 static int compare(const void *left, const void *right)
@@ -46,88 +42,44 @@ static size_t find(const struct ip_function_search *searches, size_t n, uint32_t
 }
 
 /* What is open now has been so up to a time. */
-static void pass(struct reader *r, uint64_t tsc)
+static void pass(void *context, const uint32_t *innermost, uint64_t tsc)
 {
+	struct reader *r = context;
+
 	for (; r->next < r->end && r->searches[r->next].tsc < tsc; r->next++)
-		if (r->depth)
-			r->searches[r->next].function = r->stack[r->depth - 1];
+		if (innermost)
+			r->searches[r->next].function = *innermost;
 }
 
-static void push(struct reader *r, uint32_t function, size_t depth)
+static int on_opened(void *context, const struct ip_frame *frame, const uint32_t *above,
+		     uint32_t *ret)
 {
-	if (depth >= r->room) {
-		size_t room = r->room ? 2 * r->room : 256;
-		uint32_t *stack;
-
-		while (room <= depth)
-			room *= 2;
-		stack = reallocarray(r->stack, room, sizeof(*stack));
-		if (!stack) {
-			r->failed = true;
-			ip_error("out of memory");
-			return;
-		}
-		r->stack = stack;
-		r->room = room;
-	}
-	for (; r->depth < depth; r->depth++) /* not known */
-		r->stack[r->depth] = IP_NO_FUNCTION_AT;
-	r->stack[depth] = function;
-	r->depth = depth + 1;
+	(void)context;
+	(void)above;
+	*ret = frame->function;
+	return 0;
 }
 
-static void on_opened(void *context, struct ip_frame *frame, size_t depth)
-{
-	pass(context, frame->start);
-	push(context, frame->function, depth);
-}
-
-static void on_left(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
+static bool on_run(void *context, const struct ip_thread_packets *run)
 {
 	struct reader *r = context;
 
-	pass(r, ts);
-	r->depth = depth < r->depth ? depth : r->depth;
-}
-
-static void on_resumed(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
-{
-	pass(context, ts);
-	push(context, frame->function, depth);
-}
-
-static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
-		      enum ip_frame_end how)
-{
-	if (how != IP_END_UNWOUND) /* it was left before */
-		on_left(context, frame, depth, end);
-}
-
-static void on_run(void *context, const struct ip_thread_packets *run)
-{
-	struct reader *r = context;
-
-	r->depth = 0;
 	r->next = find(r->searches, r->n, run->machine_tid, run->begin);
 	r->end = find(r->searches, r->n, run->machine_tid, run->end ? run->end : UINT64_MAX);
+	return true;
 }
 
 int ip_function_search_all(struct ip_trace_reader *trace, struct ip_function_search *searches,
 			   size_t n, uint64_t *ret_events)
 {
-	static const struct ip_frames_ops ops = {
-		.opened = on_opened, .left = on_left, .resumed = on_resumed, .closed = on_closed};
+	static const struct ip_open_calls_ops ops = {on_run, pass, on_opened};
 	struct reader r = {.searches = searches, .n = n};
-	const struct ip_trace_visitor visitor = {.ops = &ops, .context = &r, .run = on_run};
-	int ret;
 
 	for (size_t i = 0; i < n; i++)
 		searches[i].function = IP_NO_FUNCTION_AT;
 	if (n)
 		qsort(searches, n, sizeof(*searches), compare);
-	ret = ip_trace_reader_visit(trace, &visitor, ret_events);
-	free(r.stack);
-	return r.failed ? -1 : ret;
+	return ip_open_calls_read(trace, &ops, &r, IP_NO_FUNCTION_AT, ret_events);
 }
 
 uint32_t ip_function_search_answer(const struct ip_function_search *searches, size_t n,

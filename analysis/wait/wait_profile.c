@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/callstack/open_calls.h"
 #include "analysis/wait/wait_sums.h"
 #include "common/error.h"
 
@@ -22,14 +23,10 @@ struct maker {
 	size_t run;
 	struct ip_wait_sums sums, totals;
 	struct ip_wait_objects objects;
-	size_t room; /* of arrays by node */
-	/* the open calls of the thread, by depth: their nodes */
-	uint32_t *stack;
-	size_t n, stack_room;
+	size_t room;	   /* of arrays by node */
 	uint64_t now;	   /* up to which the thread's time has been given to nodes */
 	uint32_t pid, tid; /* tid: the wanted one; 0: all */
 	uint32_t member;
-	bool skips;
 	const struct ip_thread_states *thread; /* NULL: no kernel event is of this thread */
 	size_t span;			       /* that now lies in, or the first one behind it */
 	uint32_t *span_objects; /* by wait of the thread: the object's number; NOT_MADE: not yet */
@@ -88,14 +85,15 @@ static void give(struct maker *m, uint32_t node, const struct ip_thread_span *sp
 }
 
 /* The thread's time up to ts belongs to its innermost open call. */
-static void pass(struct maker *m, uint64_t ts)
+static void pass(void *context, const uint32_t *innermost, uint64_t ts)
 {
+	struct maker *m = context;
 	const struct ip_thread_states *t = m->thread;
-	const uint32_t node = m->n ? m->stack[m->n - 1] : 0;
+	const uint32_t node = innermost ? *innermost : 0;
 
 	if (ts <= m->now || m->failed)
 		return;
-	if (!m->n) { /* no call is open */
+	if (!innermost) { /* no call is open */
 		m->now = ts;
 		return;
 	}
@@ -157,94 +155,33 @@ static uint32_t node_of(struct maker *m, uint32_t above, uint32_t function, bool
 	if (inner && node)
 		return node;
 	node = ip_calltree_child(tree, above, function);
-	if (node == IP_NO_NODE || reserve(m, tree->n) < 0) {
-		m->failed = true;
-		return 0;
-	}
-	return node;
+	return node == IP_NO_NODE || reserve(m, tree->n) < 0 ? IP_NO_NODE : node;
 }
 
-static void push(struct maker *m, size_t depth, uint32_t node)
-{
-	if (depth >= m->stack_room) {
-		size_t room = m->stack_room ? 2 * m->stack_room : 256;
-		uint32_t *stack;
-
-		while (room <= depth)
-			room *= 2;
-		stack = reallocarray(m->stack, room, sizeof(*stack));
-		if (!stack) {
-			m->failed = true;
-			ip_error("out of memory");
-			return;
-		}
-		m->stack = stack;
-		m->stack_room = room;
-	}
-	m->stack[depth] = node;
-	m->n = depth + 1;
-}
-
-static void on_opened(void *context, struct ip_frame *frame, size_t depth)
+static int on_opened(void *context, const struct ip_frame *frame, const uint32_t *above,
+		     uint32_t *ret)
 {
 	struct maker *m = context;
-	uint32_t node;
 
-	if (m->skips)
-		return;
-	pass(m, frame->start);
 	if (m->failed)
-		return;
-	node = node_of(m, depth && depth <= m->n ? m->stack[depth - 1] : 0, frame->function,
-		       frame->flags & IP_FRAME_INNER);
-	frame->tag = node;
-	push(m, depth, node);
-	if (m->failed || frame->flags & IP_FRAME_EARLIER)
-		return;
-	m->profile->calls[node]++;
-	m->profile->function_calls[frame->function]++;
+		return -1;
+	*ret = node_of(m, above ? *above : 0, frame->function, frame->flags & IP_FRAME_INNER);
+	if (*ret == IP_NO_NODE)
+		return -1;
+	if (!(frame->flags & IP_FRAME_EARLIER)) {
+		m->profile->calls[*ret]++;
+		m->profile->function_calls[frame->function]++;
+	}
+	return 0;
 }
 
-static void on_left(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
+static bool on_run(void *context, const struct ip_thread_packets *run)
 {
 	struct maker *m = context;
 
-	if (m->skips)
-		return;
-	pass(m, ts);
-	m->n = depth < m->n ? depth : m->n;
-}
-
-static void on_resumed(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
-{
-	struct maker *m = context;
-
-	if (m->skips)
-		return;
-	pass(m, ts);
-	push(m, depth, frame->tag);
-}
-
-static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
-		      enum ip_frame_end how)
-{
-	struct maker *m = context;
-
-	if (m->skips || how == IP_END_UNWOUND) /* UNWOUND: it was left before */
-		return;
-	pass(m, end);
-	m->n = depth < m->n ? depth : m->n;
-}
-
-static void on_run(void *context, const struct ip_thread_packets *run)
-{
-	struct maker *m = context;
-
-	m->n = 0;
 	m->now = 0;
-	m->skips = m->tid && m->tid != run->machine_tid && m->tid != run->tid;
-	if (m->skips)
-		return;
+	if (m->tid && m->tid != run->machine_tid && m->tid != run->tid)
+		return false;
 	m->span = 0;
 	m->run = run - m->trace->runs;
 	m->pid = run->machine_pid;
@@ -255,14 +192,15 @@ static void on_run(void *context, const struct ip_thread_packets *run)
 	m->span_objects = NULL;
 	m->profile->unknown_threads += !m->thread;
 	if (!m->thread || !m->thread->nwaits)
-		return;
+		return true;
 	m->span_objects = malloc(m->thread->nwaits * sizeof(*m->span_objects));
 	if (!m->span_objects) {
 		m->failed = true;
 		ip_error("out of memory");
-		return;
+		return false;
 	}
 	memset(m->span_objects, 0xff, m->thread->nwaits * sizeof(*m->span_objects));
+	return true;
 }
 
 /* Calls visit for each function on the path to a node, once. */
@@ -342,8 +280,7 @@ struct ip_wait_profile *ip_wait_profile_observe(struct ip_trace_reader *trace,
 						uint32_t tid,
 						const struct ip_wait_observer *observer)
 {
-	static const struct ip_frames_ops ops = {
-		.opened = on_opened, .left = on_left, .resumed = on_resumed, .closed = on_closed};
+	static const struct ip_open_calls_ops ops = {on_run, pass, on_opened};
 	struct ip_wait_profile *p = calloc(1, sizeof(*p));
 	struct maker m = {.profile = p,
 			  .states = states,
@@ -351,7 +288,6 @@ struct ip_wait_profile *ip_wait_profile_observe(struct ip_trace_reader *trace,
 			  .observer = observer,
 			  .trace = trace,
 			  .tid = tid};
-	const struct ip_trace_visitor visitor = {.ops = &ops, .context = &m, .run = on_run};
 	const size_t n = trace->session->nfunctions;
 	int ret = p ? 0 : -1;
 
@@ -363,7 +299,7 @@ struct ip_wait_profile *ip_wait_profile_observe(struct ip_trace_reader *trace,
 		ret = p->tree && p->function_calls && p->functions ? reserve(&m, 1) : -1;
 	}
 	if (ret == 0) {
-		ret = ip_trace_reader_visit(trace, &visitor, &p->events);
+		ret = ip_open_calls_read(trace, &ops, &m, 0, &p->events);
 		ret = m.failed ? -1 : ret;
 	} else {
 		ip_error("out of memory");
@@ -379,7 +315,6 @@ struct ip_wait_profile *ip_wait_profile_observe(struct ip_trace_reader *trace,
 	ip_wait_sums_clear(&m.sums);
 	ip_wait_sums_clear(&m.totals);
 	free(m.span_objects);
-	free(m.stack);
 	if (ret == 0)
 		return p;
 	ip_wait_profile_destroy(p);

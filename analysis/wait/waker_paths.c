@@ -7,16 +7,14 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "analysis/callstack/open_calls.h"
 #include "analysis/wait/wait_object.h"
 #include "common/error.h"
 
 struct walk {
 	struct ip_waker_paths *paths;
-	uint32_t *stack; /* the open calls of the thread, by depth: their nodes */
-	size_t n, room;
 	size_t at; /* the next waking of the thread */
 	int32_t tid;
-	bool failed;
 };
 
 static int by_waker(const void *left, const void *right)
@@ -46,34 +44,14 @@ static size_t place_of(const struct ip_waker_paths *paths, int32_t waker, uint64
 }
 
 /* What wakes up to ts happened in the innermost call that is open. */
-static void pass(struct walk *w, uint64_t ts)
+static void pass(void *context, const uint32_t *innermost, uint64_t ts)
 {
+	struct walk *w = context;
 	struct ip_waking_path *items = w->paths->items;
 
 	for (; w->at < w->paths->n && items[w->at].waker == w->tid && items[w->at].tsc <= ts;
 	     w->at++)
-		items[w->at].node = w->n ? w->stack[w->n - 1] : 0;
-}
-
-static void push(struct walk *w, size_t depth, uint32_t node)
-{
-	if (depth >= w->room) {
-		size_t room = w->room ? w->room : 128;
-		uint32_t *stack;
-
-		while (room <= depth)
-			room *= 2;
-		stack = reallocarray(w->stack, room, sizeof(*stack));
-		if (!stack) {
-			w->failed = true;
-			ip_error("out of memory");
-			return;
-		}
-		w->stack = stack;
-		w->room = room;
-	}
-	w->stack[depth] = node;
-	w->n = depth + 1;
+		items[w->at].node = innermost ? *innermost : 0;
 }
 
 /* A recursion is one node: so a path is no longer than there are functions. */
@@ -86,54 +64,22 @@ static uint32_t node_of(struct ip_calltree *tree, uint32_t above, const struct i
 	return node ? node : ip_calltree_child(tree, above, frame->function);
 }
 
-static void on_opened(void *context, struct ip_frame *frame, size_t depth)
-{
-	struct walk *w = context;
-	const uint32_t above = depth && depth <= w->n ? w->stack[depth - 1] : 0;
-	uint32_t node;
-
-	if (w->failed)
-		return;
-	pass(w, frame->start);
-	node = node_of(w->paths->tree, above, frame);
-	if (node == IP_NO_NODE) {
-		w->failed = true;
-		return;
-	}
-	frame->tag = node;
-	push(w, depth, node);
-}
-
-static void on_left(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
+static int on_opened(void *context, const struct ip_frame *frame, const uint32_t *above,
+		     uint32_t *ret)
 {
 	struct walk *w = context;
 
-	pass(w, ts);
-	w->n = depth < w->n ? depth : w->n;
+	*ret = node_of(w->paths->tree, above ? *above : 0, frame);
+	return *ret == IP_NO_NODE ? -1 : 0;
 }
 
-static void on_resumed(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
+static bool on_run(void *context, const struct ip_thread_packets *run)
 {
 	struct walk *w = context;
 
-	pass(w, ts);
-	push(w, depth, frame->tag);
-}
-
-static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
-		      enum ip_frame_end how)
-{
-	if (how != IP_END_UNWOUND) /* else it was left before */
-		on_left(context, frame, depth, end);
-}
-
-static void on_run(void *context, const struct ip_thread_packets *run)
-{
-	struct walk *w = context;
-
-	w->n = 0;
 	w->tid = (int32_t)run->machine_tid;
 	w->at = place_of(w->paths, w->tid, run->begin);
+	return true;
 }
 
 static int list_wakings(const struct ip_states *states, struct ip_waker_paths *paths)
@@ -166,10 +112,8 @@ static int list_wakings(const struct ip_states *states, struct ip_waker_paths *p
 struct ip_waker_paths *ip_waker_paths_read(struct ip_trace_reader *trace,
 					   const struct ip_states *states)
 {
-	static const struct ip_frames_ops ops = {
-		.opened = on_opened, .left = on_left, .resumed = on_resumed, .closed = on_closed};
+	static const struct ip_open_calls_ops ops = {on_run, pass, on_opened};
 	struct walk w = {.paths = calloc(1, sizeof(*w.paths))};
-	const struct ip_trace_visitor visitor = {.ops = &ops, .context = &w, .run = on_run};
 	uint64_t events;
 	int ret;
 
@@ -180,9 +124,8 @@ struct ip_waker_paths *ip_waker_paths_read(struct ip_trace_reader *trace,
 	w.paths->tree = ip_calltree_create();
 	ret = w.paths->tree ? list_wakings(states, w.paths) : -1;
 	if (ret == 0)
-		ret = ip_trace_reader_visit(trace, &visitor, &events);
-	free(w.stack);
-	if (ret == 0 && !w.failed)
+		ret = ip_open_calls_read(trace, &ops, &w, 0, &events);
+	if (ret == 0)
 		return w.paths;
 	ip_waker_paths_destroy(w.paths);
 	return NULL;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/callstack/open_calls.h"
+#include "analysis/wait/function_index.h"
 #include "analysis/wait/wait_sums.h"
 #include "common/array.h"
 #include "common/error.h"
@@ -23,8 +25,6 @@ struct maker {
 	/* the calls of a thread */
 	const struct ip_thread_states *thread;
 	size_t interval, end; /* of the thread: the first one that is not over, their end */
-	uint32_t *stack;      /* functions of the open calls */
-	size_t n, room;
 	uint64_t now;
 	bool failed;
 };
@@ -97,8 +97,9 @@ static void add_parts(const struct ip_states *states, const struct ip_thread_sta
 }
 
 /* The thread's time up to ts belongs to its innermost open call, as far as it was for clients. */
-static void pass(struct maker *m, uint64_t ts)
+static void pass(void *context, const uint32_t *innermost, uint64_t ts)
 {
+	struct maker *m = context;
 	const struct ip_client_interval *all = m->intervals->items;
 	const uint64_t since = m->now;
 
@@ -107,66 +108,26 @@ static void pass(struct maker *m, uint64_t ts)
 	m->now = ts;
 	while (m->interval < m->end && all[m->interval].to <= since)
 		m->interval++;
-	for (size_t k = m->interval; m->n && k < m->end && all[k].from < ts; k++) {
+	for (size_t k = m->interval; innermost && k < m->end && all[k].from < ts; k++) {
 		const struct ip_client_interval *i = &all[k];
 		struct ip_wait_parts parts = {0};
 
 		add_parts(m->states, m->thread, i, i->from > since ? i->from : since,
 			  i->to < ts ? i->to : ts, &parts);
-		m->failed = m->failed ||
-			    ip_wait_sums_add(&m->functions, m->client_of[i->client],
-					     m->stack[m->n - 1], parts.cpu, parts.elapsed) < 0;
+		if (*innermost == IP_NO_FUNCTION_AT)
+			continue;
+		m->failed = m->failed || ip_wait_sums_add(&m->functions, m->client_of[i->client],
+							  *innermost, parts.cpu, parts.elapsed) < 0;
 	}
 }
 
-static void push(struct maker *m, size_t depth, uint32_t function)
+static int on_opened(void *context, const struct ip_frame *frame, const uint32_t *above,
+		     uint32_t *ret)
 {
-	if (depth >= m->room) {
-		const size_t room = depth < 128 ? 256 : 2 * depth;
-		uint32_t *stack = reallocarray(m->stack, room, sizeof(*stack));
-
-		if (!stack) {
-			m->failed = true;
-			ip_error("out of memory");
-			return;
-		}
-		memset(stack + m->room, 0, (room - m->room) * sizeof(*stack));
-		m->stack = stack;
-		m->room = room;
-	}
-	m->stack[depth] = function;
-	m->n = depth + 1;
-}
-
-static void on_opened(void *context, struct ip_frame *frame, size_t depth)
-{
-	pass(context, frame->start);
-	push(context, depth, frame->function);
-}
-
-static void on_left(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
-{
-	struct maker *m = context;
-
-	pass(m, ts);
-	m->n = depth < m->n ? depth : m->n;
-}
-
-static void on_resumed(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
-{
-	pass(context, ts);
-	push(context, depth, frame->function);
-}
-
-static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
-		      enum ip_frame_end how)
-{
-	struct maker *m = context;
-
-	if (how == IP_END_UNWOUND) /* it was left before */
-		return;
-	pass(m, end);
-	m->n = depth < m->n ? depth : m->n;
+	(void)context;
+	(void)above;
+	*ret = frame->function;
+	return 0;
 }
 
 /* The first interval of a thread that may reach behind a time. */
@@ -186,11 +147,10 @@ static size_t first_of(const struct ip_client_intervals *all, int32_t tid, uint6
 	return low;
 }
 
-static void on_run(void *context, const struct ip_thread_packets *run)
+static bool on_run(void *context, const struct ip_thread_packets *run)
 {
 	struct maker *m = context;
 
-	m->n = 0;
 	m->now = run->begin;
 	m->thread = ip_states_find(m->states, run->machine_tid,
 				   run->begin > m->states->begin ? run->begin : m->states->begin);
@@ -199,6 +159,7 @@ static void on_run(void *context, const struct ip_thread_packets *run)
 	while (m->end < m->intervals->n &&
 	       m->intervals->items[m->end].tid == (int32_t)run->machine_tid)
 		m->end++;
+	return true;
 }
 
 struct name {
@@ -331,11 +292,9 @@ int ip_client_sums_make(struct ip_trace_reader *trace, const struct ip_states *s
 			const struct ip_client_connections *connections, bool by_port,
 			struct ip_client_sums *ret)
 {
-	static const struct ip_frames_ops ops = {
-		.opened = on_opened, .left = on_left, .resumed = on_resumed, .closed = on_closed};
+	static const struct ip_open_calls_ops ops = {on_run, pass, on_opened};
 	struct maker m = {
 		.states = states, .intervals = intervals, .connections = connections, .to = ret};
-	const struct ip_trace_visitor visitor = {.ops = &ops, .context = &m, .run = on_run};
 	const uint64_t whole = cpu_time(states, connections);
 	uint64_t charged = 0;
 	int result;
@@ -351,7 +310,7 @@ int ip_client_sums_make(struct ip_trace_reader *trace, const struct ip_states *s
 		sum->requests += interval->begins;
 	}
 	if (result == 0) {
-		result = ip_trace_reader_visit(trace, &visitor, &ret->events);
+		result = ip_open_calls_read(trace, &ops, &m, IP_NO_FUNCTION_AT, &ret->events);
 		result = m.failed ? -1 : result;
 	}
 	for (size_t i = 0; result == 0 && i < ret->n; i++)
@@ -361,7 +320,6 @@ int ip_client_sums_make(struct ip_trace_reader *trace, const struct ip_states *s
 		result = sort(&m);
 	ip_wait_sums_clear(&m.functions);
 	free(m.client_of);
-	free(m.stack);
 	return result;
 }
 

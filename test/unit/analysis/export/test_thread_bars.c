@@ -3,18 +3,8 @@
  * Bars of threads, of more events than there is room for: the longest are there one by one, and no
  * time is missing.
  */
-#include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "analysis/export/thread_bars.h"
-#include "common/dir.h"
-#include "common/trace/trace_format.h"
-#include "test/unit/test.h"
+#include "test/unit/analysis/wait/kernel_writer.h"
 
 #define ROUNDS	  50000u
 #define PERIOD	  1000u
@@ -24,6 +14,7 @@
 #define THAT	  9 /* runs for the rest of it */
 #define ALL_BARS  (2 * ROUNDS)
 #define IRQ_TICKS 3u
+#define RUNNABLE  0x100
 
 /* Lengths that are spread, and the same in each run of the test. */
 static uint64_t run_length(uint32_t round)
@@ -36,121 +27,39 @@ static uint64_t call_length(uint32_t round)
 	return 1 + round * 104729ull % 40;
 }
 
-struct writer {
-	struct ip_dir_place place;
-	char path[PATH_MAX];
-	int file;
-	uint8_t packet[65536];
-	uint32_t used;
-	uint64_t begin, end, packets;
-};
-
-static void flush(struct writer *w)
+static void softirq(struct writer *w, unsigned id, uint64_t tsc)
 {
-	struct ip_kernel_packet_header h = {.magic = IP_CTF_MAGIC,
-					    .timestamp_begin = w->begin,
-					    .timestamp_end = w->end,
-					    .content_size = w->used * 8ull,
-					    .packet_size = w->used * 8ull,
-					    .packet_seq_num = w->packets++};
+	static const uint32_t vector[8] = {1};
 
-	memcpy(w->packet, &h, sizeof(h));
-	assert_int_equal(write(w->file, w->packet, w->used), w->used);
-	w->used = 0;
-}
-
-static void put(struct writer *w, unsigned id, uint64_t tsc, int32_t tid, const void *fields)
-{
-	const struct ip_kernel_event_header h = {.id = id, .tsc = tsc, .tid = tid};
-	const size_t size = ip_kernel_fields_size(id);
-
-	if (w->used + sizeof(h) + size > sizeof(w->packet))
-		flush(w);
-	if (!w->used) {
-		w->used = sizeof(struct ip_kernel_packet_header);
-		w->begin = tsc;
-	}
-	memcpy(w->packet + w->used, &h, sizeof(h));
-	memcpy(w->packet + w->used + sizeof(h), fields, size);
-	w->used += sizeof(h) + size;
-	w->end = tsc;
-}
-
-static void switch_to(struct writer *w, uint64_t tsc, int32_t prev, int32_t next)
-{
-	const struct {
-		char prev_comm[16];
-		int32_t prev_tid, prev_prio;
-		int64_t prev_state;
-		char next_comm[16];
-		int32_t next_tid, next_prio;
-	} __attribute__((packed)) fields = {"prev", prev, 120, 0x100, "next", next, 120};
-
-	put(w, IP_KERNEL_SCHED_SWITCH, tsc, prev, &fields);
+	put(w, id, tsc, THIS, 0, vector, ip_kernel_fields_size(id));
 }
 
 static void write_rounds(struct writer *w)
 {
-	static const uint64_t none[6];
-	static const uint32_t vector[8] = {1};
-
 	for (uint32_t i = 0; i < ROUNDS; i++) {
 		const uint64_t begin = BEGIN + (uint64_t)i * PERIOD;
 
-		switch_to(w, begin, THAT, THIS);
-		put(w, IP_KERNEL_SYSCALL_ENTRY + NUMBER, begin + 1, THIS, none);
-		put(w, IP_KERNEL_SYSCALL_EXIT + NUMBER, begin + 1 + call_length(i), THIS, none);
+		switch_to(w, begin, THAT, RUNNABLE, THIS);
+		call(w, begin + 1, THIS, NUMBER, 0);
+		ret(w, begin + 1 + call_length(i), THIS, NUMBER, 0);
 		if (i % 100 == 0) {
-			put(w, IP_KERNEL_SOFTIRQ_ENTRY, begin + 45, THIS, vector);
-			put(w, IP_KERNEL_SOFTIRQ_EXIT, begin + 45 + IRQ_TICKS, THIS, vector);
+			softirq(w, IP_KERNEL_SOFTIRQ_ENTRY, begin + 45);
+			softirq(w, IP_KERNEL_SOFTIRQ_EXIT, begin + 45 + IRQ_TICKS);
 		}
-		switch_to(w, begin + run_length(i), THIS, THAT);
+		switch_to(w, begin + run_length(i), THIS, RUNNABLE, THAT);
+		if (w->used > sizeof(w->packet) / 2)
+			flush(w, "all", 0);
 	}
 	/* up to here it is known what they did */
-	switch_to(w, BEGIN + (uint64_t)ROUNDS * PERIOD, THAT, THIS);
-	flush(w);
+	switch_to(w, BEGIN + (uint64_t)ROUNDS * PERIOD, THAT, RUNNABLE, THIS);
+	flush(w, "all", 0);
 }
 
-static int setup(void **state)
+static int setup_rounds(void **state)
 {
-	struct writer *w = calloc(1, sizeof(*w));
-	int made;
-
-	assert_non_null(w);
-	made = ip_dir_make_temporary("/tmp", "test-bars", &w->place);
-	assert_true(made >= 0);
-	snprintf(w->path, sizeof(w->path), "/tmp/%s", w->place.name);
-	assert_int_equal(mkdirat(made, IP_KERNEL_SUBDIR, 0700), 0);
-	w->file = openat(made, IP_KERNEL_SUBDIR "/all_0", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	assert_true(w->file >= 0);
-	close(made);
-	write_rounds(w);
-	*state = w;
+	setup(state);
+	write_rounds(*state);
 	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct writer *w = *state;
-
-	close(w->file);
-	ip_dir_remove(w->place.parent, w->place.name);
-	ip_dir_place_close(&w->place);
-	free(w);
-	return 0;
-}
-
-static struct ip_states *states_of(struct writer *w)
-{
-	struct ip_kernel_reader *reader;
-	struct ip_states *states;
-
-	assert_int_equal(ip_kernel_reader_open(w->path, &reader), 1);
-	states = ip_states_read(reader);
-	assert_non_null(states);
-	assert_null(*ip_kernel_reader_damage(reader));
-	ip_kernel_reader_close(reader);
-	return states;
 }
 
 static uint64_t kept(const struct ip_bar_set *set, uint32_t thread, unsigned state)
@@ -302,8 +211,8 @@ static void test_a_part_of_the_time(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_no_time_is_missing, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_a_part_of_the_time, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_time_is_missing, setup_rounds, teardown),
+		cmocka_unit_test_setup_teardown(test_a_part_of_the_time, setup_rounds, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
