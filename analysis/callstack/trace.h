@@ -47,11 +47,13 @@ struct ip_thread_packets {
 
 /* A process of the trace. */
 struct ip_trace_process {
-	/* The pid as people see it. Processes of other pid namespaces may have one and the same:
-	 * then one of them has a number here that is larger than any pid. */
+	/* The pid as people see it. Processes of other pid namespaces may have one and the same,
+	 * and so have parts of a process that two members recorded: then one of them has a number
+	 * here that is larger than any pid. */
 	uint32_t pid;
 	uint32_t member;
 	uint32_t own; /* the pid in the packets */
+	bool began;   /* the recording of its member began with it */
 	char *name;   /* "nginx" */
 	bool named;   /* the trace tells what the process was called, last */
 	/* The number of its parent when it was found, as people see it where it is a process of the

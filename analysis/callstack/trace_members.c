@@ -120,6 +120,8 @@ static int by_pid(const void *a, const void *b)
 
 	if (x->pid != y->pid)
 		return x->pid < y->pid ? -1 : 1;
+	if (x->began != y->began)
+		return x->began ? -1 : 1;
 	return (x > y) - (x < y);
 }
 
@@ -156,7 +158,9 @@ static void find_parents(struct ip_trace_reader *t, struct ip_trace_process **or
 	}
 }
 
-/* Gives each process a number that no other one has. */
+/* Gives each process a number that no other one has. The one that a recording of its own began with
+ * keeps its number: another recording may have some events of it, too, as that of its parent, which
+ * let it go when it became another user's. */
 static int separate_pids(struct ip_trace_reader *t)
 {
 	_cleanup_free_ struct ip_trace_process **order = calloc(t->nprocesses + 1, sizeof(*order));
@@ -231,6 +235,7 @@ static int join_processes(struct ip_trace_reader *t, uint32_t member)
 			return -1;
 		p.member = member;
 		p.pid = shown_pid(own, p.own, m->pid);
+		p.began = p.pid == m->pid;
 		p.name = p.named ? strdup(p.name) : name_of(m->name);
 		if (!p.name)
 			return ip_error("out of memory");

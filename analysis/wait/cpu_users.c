@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "analysis/wait/sort.h"
 #include "common/error.h"
 
 static int compare(const void *left, const void *right)
@@ -43,7 +44,7 @@ int ip_cpu_users_make(const struct ip_states *states, struct ip_cpu_users *ret)
 				ret->uses[ret->n++] = (struct ip_cpu_span){s->from, end, t, s->cpu};
 		}
 	}
-	qsort(ret->uses, ret->n, sizeof(*ret->uses), compare);
+	ip_sort(ret->uses, ret->n, sizeof(*ret->uses), compare);
 	return 0;
 }
 

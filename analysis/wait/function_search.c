@@ -8,6 +8,7 @@
 
 #include "analysis/callstack/open_calls.h"
 #include "analysis/wait/function_index.h"
+#include "analysis/wait/sort.h"
 
 struct reader {
 	struct ip_function_search *searches;
@@ -77,8 +78,7 @@ int ip_function_search_all(struct ip_trace_reader *trace, struct ip_function_sea
 
 	for (size_t i = 0; i < n; i++)
 		searches[i].function = IP_NO_FUNCTION_AT;
-	if (n)
-		qsort(searches, n, sizeof(*searches), compare);
+	ip_sort(searches, n, sizeof(*searches), compare);
 	return ip_open_calls_read(trace, &ops, &r, IP_NO_FUNCTION_AT, ret_events);
 }
 

@@ -11,6 +11,7 @@
 
 #include "analysis/wait/function_index.h"
 #include "analysis/wait/function_search.h"
+#include "analysis/wait/sort.h"
 #include "analysis/wait/wait_sums.h"
 #include "common/array.h"
 #include "common/error.h"
@@ -342,8 +343,7 @@ static int sum(struct maker *m, struct ip_lock_profile *p)
 	p->functions = calloc(m->nuses + 1, sizeof(*p->functions));
 	if (!p->functions)
 		return ip_error("out of memory");
-	if (m->nuses)
-		qsort(m->uses, m->nuses, sizeof(*m->uses), by_lock);
+	ip_sort(m->uses, m->nuses, sizeof(*m->uses), by_lock);
 	for (size_t i = 0, n = 0; i < m->nuses; i++) {
 		const struct use *u = &m->uses[i];
 		struct ip_lock *lock = &m->locks[u->lock];
@@ -374,8 +374,7 @@ static int make(struct maker *m, struct ip_trace_reader *trace, struct ip_lock_p
 	if (put_waits(m) < 0)
 		return -1;
 	for (int last = 0; last < 2; last++) {
-		if (m->nevents)
-			qsort(m->events, m->nevents, sizeof(*m->events), by_key);
+		ip_sort(m->events, m->nevents, sizeof(*m->events), by_key);
 		if (!last && put_wakes(m) < 0)
 			return -1;
 	}

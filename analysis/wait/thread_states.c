@@ -77,7 +77,7 @@ static struct ip_thread_states *make(struct ip_states *s, int32_t tid, uint64_t 
 {
 	struct ip_thread_states thread = {.tid = tid, .begin = begin, .end = UINT64_MAX};
 
-	thread.call.number = thread.broken.number = thread.early.call.number = IP_NO_CALL;
+	thread.call.number = thread.broken.number = IP_NO_CALL;
 	if (s->n >= UINT32_MAX - 1) {
 		ip_error("too many threads");
 		return NULL;
@@ -142,7 +142,6 @@ static int begin_wait(struct ip_thread_states *t, uint64_t from, char kind)
 		.call = t->call, .kind = kind, .next_fd = -1, .last = t->nwaits};
 	const struct ip_thread_span *last = last_span(t);
 
-	wait.waking.call.number = IP_NO_CALL;
 	/* one that came before the thread ran last has nothing to do with this wait */
 	if (last && last->state == IP_THREAD_RUNNING && t->early.tsc < last->from)
 		t->early.tsc = 0;
@@ -227,15 +226,14 @@ static int arrive(struct ip_states *s, const struct ip_kernel_record *r)
  * and tells that it is blocked all the same. note_wakeup() uses this waking then. */
 static int note_waking(struct ip_states *s, const struct ip_kernel_record *r)
 {
-	struct ip_thread_waking waking = {
-		.tsc = r->tsc, .waker = r->tid, .context = r->context, .call.number = IP_NO_CALL};
+	struct ip_thread_waking waking = {.tsc = r->tsc, .waker = r->tid, .context = r->context};
 	struct ip_thread_states *t;
 
 	if (!r->context && r->tid) {
 		t = get(s, r->tid);
 		if (!t)
 			return -1;
-		waking.call = t->call;
+		waking.word = ip_wait_woken_word(&t->call);
 	}
 	t = get(s, ip_kernel_s32(r, WOKEN_TID));
 	if (!t)

@@ -54,10 +54,10 @@ struct ip_thread_call {
 
 /* Who woke a thread. */
 struct ip_thread_waking {
-	uint64_t tsc;		    /* 0: nobody, as far as is known */
-	struct ip_thread_call call; /* in which the waker was */
-	int32_t waker;		    /* tid */
-	uint8_t context;	    /* IP_KERNEL_IN_*: an interrupt, no thread; 0: waker */
+	uint64_t tsc;	 /* 0: nobody, as far as is known */
+	uint64_t word;	 /* of its process, which the waker's futex(2) names; 0: none */
+	int32_t waker;	 /* tid */
+	uint8_t context; /* IP_KERNEL_IN_*: an interrupt, no thread; 0: waker */
 };
 
 /* Why a thread was blocked, and what ended that. */

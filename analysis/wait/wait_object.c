@@ -73,16 +73,18 @@ bool ip_wait_is_wake(const struct ip_thread_call *call)
 		operation == FUTEX_UNLOCK_PI);
 }
 
+uint64_t ip_wait_woken_word(const struct ip_thread_call *call)
+{
+	return ip_wait_is_wake(call) && call->arguments[1] & FUTEX_PRIVATE_FLAG ? call->arguments[0]
+										: 0;
+}
+
 /* The word at which a waker has found a thread that waits for a word of its own process: another
  * one, where the thread was moved there (FUTEX_REQUEUE). 0: that is not known. */
 static uint64_t woken_at(const struct ip_thread_wait *wait)
 {
-	const struct ip_thread_call *waker = &wait->waking.call;
-
-	if (!wait->waking.tsc || !ip_wait_is_wake(waker) ||
-	    !(waker->arguments[1] & wait->call.arguments[1] & FUTEX_PRIVATE_FLAG))
-		return 0;
-	return waker->arguments[0];
+	return wait->waking.tsc && wait->call.arguments[1] & FUTEX_PRIVATE_FLAG ? wait->waking.word
+										: 0;
 }
 
 bool ip_wait_is_poll(const struct ip_thread_call *call)

@@ -88,6 +88,9 @@ bool ip_wait_is_lock(const struct ip_thread_call *call);
 bool ip_wait_tells_owner(const struct ip_thread_call *call, int64_t result);
 /* Whether a system call wakes threads that wait for a futex. */
 bool ip_wait_is_wake(const struct ip_thread_call *call);
+/* The word of the caller's process by which such a system call wakes; 0: it is none, or its word
+ * may be of memory that processes share. */
+uint64_t ip_wait_woken_word(const struct ip_thread_call *call);
 /* Whether what a system call waits for comes once: it returns then. Others may wait for one part of
  * their work after the other. */
 bool ip_wait_is_for_one(const struct ip_thread_call *call);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "analysis/callstack/open_calls.h"
+#include "analysis/wait/sort.h"
 #include "analysis/wait/wait_object.h"
 #include "common/error.h"
 
@@ -98,14 +99,13 @@ static int list_wakings(const struct ip_states *states, struct ip_waker_paths *p
 
 			if (!waking->tsc || waking->context || !waking->waker)
 				continue;
-			paths->items[paths->n++] =
-				(struct ip_waking_path){.waker = waking->waker, .tsc = waking->tsc};
 			if (ip_wait_is_lock(&wait->call) && wait->call.begin)
 				paths->items[paths->n++] = (struct ip_waking_path){
 					.waker = waking->waker, .tsc = wait->call.begin};
+			paths->items[paths->n++] =
+				(struct ip_waking_path){.waker = waking->waker, .tsc = waking->tsc};
 		}
-	if (paths->n)
-		qsort(paths->items, paths->n, sizeof(*paths->items), by_waker);
+	ip_sort(paths->items, paths->n, sizeof(*paths->items), by_waker);
 	return 0;
 }
 

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 
 #include "analysis/wait/clients/number_map.h"
+#include "analysis/wait/sort.h"
 #include "analysis/wait/wait_object.h"
 #include "common/array.h"
 #include "common/error.h"
@@ -339,8 +340,8 @@ int ip_client_intervals_read(struct ip_kernel_reader *reader, const struct ip_st
 		got = take(&r, &record);
 	for (size_t i = 0; got == 0 && i < r.n; i++)
 		got = leave(&r, &r.workers[i], states->end);
-	if (got == 0 && ret->n)
-		qsort(ret->items, ret->n, sizeof(*ret->items), compare);
+	if (got == 0)
+		ip_sort(ret->items, ret->n, sizeof(*ret->items), compare);
 	ip_number_map_clear(&r.by_tid);
 	ip_number_map_clear(&r.asked);
 	free(r.workers);

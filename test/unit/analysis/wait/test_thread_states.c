@@ -25,7 +25,7 @@ static void test_a_wait(void **state)
 	switch_to(w, 100, 9, 0, 7);
 	call(w, 110, 7, SYS_futex, 0x1234);
 	switch_to(w, 120, 7, 1, 9);
-	call(w, 125, 9, SYS_futex, 0x1234);
+	futex(w, 125, 9, 0x1234, FUTEX_WAKE, 1);
 	wake(w, IP_KERNEL_SCHED_WAKING, 130, 9, 7, 0);
 	wake(w, IP_KERNEL_SCHED_WAKEUP, 132, 9, 7, 0);
 	switch_to(w, 140, 9, 0x100, 7);
@@ -39,7 +39,7 @@ static void test_a_wait(void **state)
 	assert_int_equal(wait->call.arguments[0], 0x1234);
 	assert_int_equal(wait->waking.tsc, 130);
 	assert_int_equal(wait->waking.waker, 9);
-	assert_int_equal(wait->waking.call.number, SYS_futex);
+	assert_int_equal(wait->waking.word, 0x1234);
 	assert_true(wait->returned);
 	assert_int_equal(span(states, 7, 132)->state, IP_THREAD_RUNNABLE);
 	assert_int_equal(span(states, 7, 140)->state, IP_THREAD_RUNNING);
