@@ -68,6 +68,11 @@ struct cli_record_options {
 	const uint64_t *joined_ns;
 };
 
+#define CLI_KERNEL_BUFFER (4u << 20)
+
+/* Parses the value of --kernel-buffer, in bytes. Returns 0, or -1 with an error. */
+int cli_parse_kernel_buffer(const char *text, size_t *ret);
+
 /* Parses the options. argv[*ret_next] is the first operand. attach: options may also follow the
  * PID, and the options for running processes are allowed. Returns -1: go on; else the exit code. */
 int cli_record_parse(int argc, char **argv, const char *help, bool attach,

@@ -21,12 +21,16 @@
 #include "common/error.h"
 #include "common/interrupted.h"
 #include "common/print.h"
+#include "common/trace/kernel_format.h"
 #include "common/units.h"
 
 #define DELAY_NS   1000000000ull
 #define BATCH_ROWS 20
 #define TRIES	   3
 #define SLICE_NS   100000000ull /* time between checks for signals */
+
+#define KERNEL_GROUPS "sched,syscalls,faults"
+#define KERNEL_MEMORY (16u << 20) /* each picture reads all of it */
 
 static const char help[] =
 	"usage: iprobe top [OPTIONS] PID...\n"
@@ -47,10 +51,16 @@ static const char help[] =
 	"  -d, --delay T         between two pictures (default 1s)\n"
 	"  -n, --iterations N    end after N of them\n"
 	"      --duration T      end after T\n"
-	"  -s, --sort COLUMN     rate, calls, self (default), total, avg, p50, p99, max, function\n"
+	"  -s, --sort COLUMN     rate, calls, self (default), total, avg, p50, p99, max, "
+	"wait, function\n"
 	"      --waits WHERE     functions that mostly wait (for events, a lock, a clock): below, "
 	"with the order by self\n"
 	"                        (default); hide; among the others (default with --json)\n"
+	"      --kernel          what functions wait for, by events of the kernel (as root): "
+	"columns "
+	"%WAIT and FOR\n"
+	"      --kernel-buffer SIZE  the room for these events until they are read, for each CPU "
+	"(default 4M)\n"
 	"      --limit ROWS      at most so many functions (default: as many as fit; 20 with "
 	"--batch; all with --json)\n"
 	"  -b, --batch           plain text, each picture below the other; so it is where stdout "
@@ -120,7 +130,7 @@ static int print(const struct cli_top_options *o, const struct cli_top_session *
 			ip_print(stdout, "\n");
 		cli_top_print_sums(stdout, &rows);
 		ip_print(stdout, "\n");
-		cli_top_print_head(stdout, SIZE_MAX, o->sort, o->by_thread);
+		cli_top_print_head(stdout, SIZE_MAX, o->sort, &rows);
 		ip_print(stdout, "\n");
 		for (size_t i = 0; i < rows.n && (!o->limit || i < o->limit); i++) {
 			cli_top_print_row(stdout, SIZE_MAX, &rows, &rows.items[i]);
@@ -131,6 +141,14 @@ static int print(const struct cli_top_options *o, const struct cli_top_session *
 	}
 	cli_top_rows_clear(&rows);
 	return flush();
+}
+
+static void tell_without_kernel(struct cli_top_session *session)
+{
+	const char *line = cli_top_session_without_kernel(session);
+
+	if (line)
+		ip_print(stderr, "iprobe: %s\n", line);
 }
 
 /* Prints one output after the other. Returns 0, or -1 with an error. */
@@ -152,6 +170,7 @@ static int print_all(const struct cli_top_options *o, struct cli_top_session *se
 			return print(o, session, &snapshot, i) < 0 ? -1 : 0;
 		if (done <= 0)
 			return done;
+		tell_without_kernel(session);
 		done = print(o, session, &snapshot, i);
 		if (done)
 			return done < 0 ? -1 : 0;
@@ -179,25 +198,30 @@ enum {
 	OPT_MEMORY,
 	OPT_MAX_STOP,
 	OPT_FULL_NAMES,
-	OPT_WAITS
+	OPT_WAITS,
+	OPT_KERNEL,
+	OPT_KERNEL_BUFFER
 };
 
-static const struct option long_options[] = {CLI_FILTER_FUNCTIONS,
-					     {"delay", required_argument, NULL, 'd'},
-					     {"iterations", required_argument, NULL, 'n'},
-					     {"duration", required_argument, NULL, OPT_DURATION},
-					     {"sort", required_argument, NULL, 's'},
-					     {"waits", required_argument, NULL, OPT_WAITS},
-					     {"limit", required_argument, NULL, OPT_LIMIT},
-					     CLI_PROCESS_OPTIONS,
-					     {"by", required_argument, NULL, OPT_BY},
-					     {"batch", no_argument, NULL, 'b'},
-					     {"json", no_argument, NULL, OPT_JSON},
-					     {"memory", required_argument, NULL, OPT_MEMORY},
-					     {"max-stop", required_argument, NULL, OPT_MAX_STOP},
-					     {"full-names", no_argument, NULL, OPT_FULL_NAMES},
-					     {"help", no_argument, NULL, 'h'},
-					     {0}};
+static const struct option long_options[] = {
+	CLI_FILTER_FUNCTIONS,
+	{"delay", required_argument, NULL, 'd'},
+	{"iterations", required_argument, NULL, 'n'},
+	{"duration", required_argument, NULL, OPT_DURATION},
+	{"sort", required_argument, NULL, 's'},
+	{"waits", required_argument, NULL, OPT_WAITS},
+	{"kernel", no_argument, NULL, OPT_KERNEL},
+	{"kernel-buffer", required_argument, NULL, OPT_KERNEL_BUFFER},
+	{"limit", required_argument, NULL, OPT_LIMIT},
+	CLI_PROCESS_OPTIONS,
+	{"by", required_argument, NULL, OPT_BY},
+	{"batch", no_argument, NULL, 'b'},
+	{"json", no_argument, NULL, OPT_JSON},
+	{"memory", required_argument, NULL, OPT_MEMORY},
+	{"max-stop", required_argument, NULL, OPT_MAX_STOP},
+	{"full-names", no_argument, NULL, OPT_FULL_NAMES},
+	{"help", no_argument, NULL, 'h'},
+	{0}};
 
 #define LETTERS ":f:d:n:s:p:bh"
 
@@ -223,10 +247,11 @@ static int parse_option(const char *command, int option, struct cli_top_options 
 		o->sort = cli_top_column_of(optarg);
 		return o->sort < CLI_TOP_COLUMNS
 			       ? -1
-			       : cli_usage(command,
-					   "--sort is rate, calls, self, total, avg, p50, p99, max "
-					   "or function, not '%s'",
-					   optarg);
+			       : cli_usage(
+					 command,
+					 "--sort is rate, calls, self, total, avg, p50, p99, max, "
+					 "wait or function, not '%s'",
+					 optarg);
 	case OPT_WAITS:
 		o->waits_asked = true;
 		if (cli_top_waits_of(optarg) < 0)
@@ -234,6 +259,13 @@ static int parse_option(const char *command, int option, struct cli_top_options 
 					 optarg);
 		o->waits = cli_top_waits_of(optarg);
 		return -1;
+	case OPT_KERNEL:
+		return ip_kernel_groups_parse(KERNEL_GROUPS, &o->kernel.groups) < 0 ? cli_fail()
+										    : -1;
+	case OPT_KERNEL_BUFFER:
+		return cli_parse_kernel_buffer(optarg, &o->kernel.buffer) < 0
+			       ? cli_usage(command, "%s", ip_error_message())
+			       : -1;
 	case OPT_LIMIT:
 		if (parse_count(command, optarg, "functions", &n))
 			return 2;
@@ -293,6 +325,15 @@ static int parse(int argc, char **argv, struct cli_top_options *o)
 	code = cli_process_choice(argc, argv, optind, &o->choice);
 	if (code >= 0)
 		return code;
+	if (o->sort == CLI_TOP_WAIT && !o->kernel.groups)
+		return cli_usage(argv[0], "--sort wait is by what the kernel tells: add --kernel");
+	if (o->kernel.buffer && !o->kernel.groups)
+		return cli_usage(argv[0], "--kernel-buffer is the room for events of --kernel: add "
+					  "that option");
+	if (!o->kernel.buffer)
+		o->kernel.buffer = CLI_KERNEL_BUFFER;
+	if (o->kernel.groups && !o->memory_asked)
+		o->memory = KERNEL_MEMORY;
 	if (cli_is_one_process(&o->choice))
 		o->pid = o->choice.pids[0];
 	o->batch |= o->json || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO);
@@ -322,6 +363,20 @@ static int begin(const struct cli_top_options *o, struct cli_top_session **ret,
 	}
 }
 
+/* Where events of the kernel cannot be had, the rest is shown, and a line tells what is missing. */
+static void look_for_kernel(struct cli_top_options *o)
+{
+	_cleanup_free_ char *missing = NULL;
+
+	if (!o->kernel.groups || ip_kernel_missing(o->kernel.groups, &missing) == 0)
+		return;
+	snprintf(o->no_kernel, sizeof(o->no_kernel), "no waits are shown: %s", ip_error_message());
+	ip_print(stderr, "iprobe: %s\n", o->no_kernel);
+	o->kernel.groups = 0;
+	if (o->sort == CLI_TOP_WAIT)
+		o->sort = CLI_TOP_SELF;
+}
+
 int cmd_top(int argc, char **argv)
 {
 	struct cli_top_options o;
@@ -335,6 +390,7 @@ int cmd_top(int argc, char **argv)
 	if (code >= 0)
 		return code;
 	cli_catch_signals();
+	look_for_kernel(&o);
 	done = begin(&o, &session, &first);
 	if (done > 0 && o.batch && !o.json && !o.iterations && !o.duration_ns &&
 	    !isatty(STDOUT_FILENO))

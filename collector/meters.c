@@ -225,6 +225,12 @@ static int set_user(struct ip_counters *c, const struct ip_plan_function *f,
 	return 0;
 }
 
+void ip_counters_save_timed(struct ip_counters *c, bool save)
+{
+	if (c)
+		c->saves_timed = save;
+}
+
 void ip_counters_set_kind(struct ip_counters *c, const struct ip_meter_kind *kind)
 {
 	if (c)

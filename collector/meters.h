@@ -55,6 +55,10 @@ struct ip_meter_kind {
 /* kind is borrowed. NULL: no other kind. c may be NULL. */
 void ip_counters_set_kind(struct ip_counters *c, const struct ip_meter_kind *kind);
 
+/* Whether functions that are measured and logged are among the counts that are written (no, if this
+ * is not called: readers would count such calls twice). c may be NULL. */
+void ip_counters_save_timed(struct ip_counters *c, bool save);
+
 /* Gives the functions of a plan, which has been bound, their duties in this session, and writes
  * them to the trace. To be called before any site of theirs is live. Returns -1 with an error if
  * there is no room for so many. */

@@ -47,6 +47,7 @@ struct ip_counters {
 	const struct ip_meter_kind *kind;   /* NULL: counts and histograms */
 	/* calls left out since the payload was running already, of threads that have ended */
 	uint64_t reentered;
+	bool saves_timed;
 	uint32_t *meter_of; /* by number: index into meters + 1 */
 	/* by block, parts included: the contents at the last reading. NULL: zeroes */
 	char **seen;

@@ -111,7 +111,8 @@ int ip_counters_save(struct ip_counters *c, struct ip_trace *trace)
 	fprintf(out, "iprobe-counts\t1\ntime\t%lu\nbuckets\t%u\t%u\n", now.tsc, IP_HIST_BUCKETS,
 		IP_HIST_SHIFT);
 	for (size_t i = 0; i < c->nmeters; i++)
-		if (c->meters[i].duty == IP_DUTY_HIST)
+		if (c->meters[i].duty == IP_DUTY_HIST ||
+		    (c->saves_timed && c->meters[i].duty == IP_DUTY_TIMED))
 			write_hist(out, &c->meters[i]);
 		else if (c->meters[i].duty == IP_DUTY_COUNT)
 			fprintf(out, "count\t%u\t%lu\n", c->meters[i].number, c->meters[i].calls);

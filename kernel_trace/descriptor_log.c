@@ -23,6 +23,7 @@
 #include "common/trace/kernel_format.h"
 #include "common/trace/trace_format.h"
 #include "kernel_trace/descriptor_name.h"
+#include "kernel_trace/kernel_segments.h"
 
 #define TEXT_MAX	256
 #define CONNECTING_MOST 64u
@@ -48,6 +49,12 @@ struct times {
 
 struct ip_descriptor_log {
 	FILE *out;
+	int dir;
+	bool in_segments;
+	uint32_t segment;
+	struct ip_kernel_segments *kept; /* NULL: out is the file. Else it is text: */
+	char *text;
+	size_t size;
 	uint64_t bytes;
 	struct ip_descriptor_names *names;
 	/* sockets that are being connected: what they are is known when the call returns */
@@ -60,10 +67,36 @@ struct ip_descriptor_log {
 	struct times times[NUMBERS + 1]; /* the last one: of all larger numbers */
 };
 
-struct ip_descriptor_log *ip_descriptor_log_open(int dir)
+static void name_file(const struct ip_descriptor_log *log, char ret[48])
+{
+	snprintf(ret, 48, log->in_segments ? IP_TRACE_DESCRIPTORS "-%u" : IP_TRACE_DESCRIPTORS,
+		 log->segment);
+}
+
+static int open_out(struct ip_descriptor_log *log)
+{
+	char name[48];
+	int fd = -1;
+
+	name_file(log, name);
+	if (log->kept) {
+		log->out = open_memstream(&log->text, &log->size);
+		return log->out ? 0 : ip_error("out of memory");
+	}
+	fd = ip_file_make(log->dir, name, O_WRONLY | O_APPEND);
+	log->out = fd < 0 ? NULL : fdopen(fd, "a");
+	if (log->out)
+		return 0;
+	ip_error_errno("cannot make %s", name);
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+struct ip_descriptor_log *ip_descriptor_log_open(int dir, bool in_segments,
+						 struct ip_kernel_segments *kept)
 {
 	struct ip_descriptor_log *log = calloc(1, sizeof(*log));
-	int fd;
 
 	if (log)
 		log->names = ip_descriptor_names_create();
@@ -72,13 +105,11 @@ struct ip_descriptor_log *ip_descriptor_log_open(int dir)
 		ip_error("out of memory");
 		return NULL;
 	}
-	fd = ip_file_make(dir, IP_TRACE_DESCRIPTORS, O_WRONLY | O_APPEND);
-	log->out = fd < 0 ? NULL : fdopen(fd, "a");
-	if (log->out)
+	log->dir = dir;
+	log->in_segments = in_segments;
+	log->kept = kept;
+	if (open_out(log) == 0)
 		return log;
-	ip_error_errno("cannot make %s", IP_TRACE_DESCRIPTORS);
-	if (fd >= 0)
-		close(fd);
 	ip_descriptor_names_destroy(log->names);
 	free(log);
 	return NULL;
@@ -88,7 +119,9 @@ void ip_descriptor_log_close(struct ip_descriptor_log *log)
 {
 	if (!log)
 		return;
-	fclose(log->out);
+	if (log->out)
+		fclose(log->out);
+	free(log->text);
 	ip_descriptor_names_destroy(log->names);
 	free(log);
 }
@@ -116,11 +149,34 @@ static void put(struct ip_descriptor_log *log, uint64_t tsc, pid_t pid, int fd, 
 	times_of(log, fd)->noted = tsc;
 }
 
+/* What was put is kept in memory. */
+static int keep(struct ip_descriptor_log *log)
+{
+	char name[48];
+	int ret;
+
+	fclose(ip_steal_ptr(log->out));
+	name_file(log, name);
+	ret = log->size ? ip_kernel_segments_add(log->kept, name, log->text, log->size) : 0;
+	free(ip_steal_ptr(log->text));
+	return ret < 0 ? -1 : open_out(log);
+}
+
 static int check(struct ip_descriptor_log *log)
 {
 	if (fflush(log->out) == 0 && !ferror(log->out))
-		return 0;
+		return log->kept ? keep(log) : 0;
 	return ip_error_errno("cannot write %s", IP_TRACE_DESCRIPTORS);
+}
+
+int ip_descriptor_log_cut(struct ip_descriptor_log *log, uint32_t segment)
+{
+	if (check(log) < 0)
+		return -1;
+	fclose(ip_steal_ptr(log->out));
+	free(ip_steal_ptr(log->text));
+	log->segment = segment;
+	return open_out(log);
 }
 
 int ip_descriptor_log_scan(struct ip_descriptor_log *log, pid_t pid, uint64_t tsc)

@@ -29,9 +29,16 @@
 
 struct ip_descriptor_log;
 
-/* dir: of the trace. Returns NULL with an error. */
-struct ip_descriptor_log *ip_descriptor_log_open(int dir);
+struct ip_kernel_segments;
+
+/* dir: of the trace. in_segments: it has a file for each segment, from segment 0 on; kept: which
+ * are in memory; NULL: they are written. Both are borrowed. Returns NULL with an error. */
+struct ip_descriptor_log *ip_descriptor_log_open(int dir, bool in_segments,
+						 struct ip_kernel_segments *kept);
 void ip_descriptor_log_close(struct ip_descriptor_log *log);
+
+/* Begins another segment. Returns 0, or -1 with an error. */
+int ip_descriptor_log_cut(struct ip_descriptor_log *log, uint32_t segment);
 
 /* How much was written, in bytes. */
 uint64_t ip_descriptor_log_bytes(const struct ip_descriptor_log *log);

@@ -16,6 +16,7 @@
 #include "common/trace/kernel_format.h"
 #include "common/trace/trace_format.h"
 #include "kernel_trace/event_layout.h"
+#include "kernel_trace/kernel_segments.h"
 
 #define PACKET_SIZE (64u << 10)
 
@@ -26,13 +27,36 @@ void ip_kernel_stream_init(struct ip_kernel_stream *stream, int dir, const uint8
 	snprintf(stream->name, sizeof(stream->name), "%s_%u", part, cpu);
 }
 
+static int open_file(struct ip_kernel_stream *stream)
+{
+	char name[48];
+
+	snprintf(name, sizeof(name), stream->in_segments ? "%s-%u" : "%s", stream->name,
+		 stream->segment);
+	stream->size = 0;
+	return ip_file_make(stream->dir, name, O_WRONLY | O_APPEND);
+}
+
+static int keep(struct ip_kernel_stream *stream, const void *data, size_t size)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), IP_KERNEL_SUBDIR "/%s-%u", stream->name, stream->segment);
+	if (ip_kernel_segments_add(stream->kept, path, data, size) < 0)
+		return -1;
+	stream->bytes += size;
+	return 0;
+}
+
 /* Appends whole packets only: half of one would make the stream unreadable. */
 static int append(struct ip_kernel_stream *stream, const void *data, size_t size)
 {
 	size_t done = 0;
 
+	if (stream->kept)
+		return keep(stream, data, size);
 	if (stream->fd < 0)
-		stream->fd = ip_file_make(stream->dir, stream->name, O_WRONLY | O_APPEND);
+		stream->fd = open_file(stream);
 	if (stream->fd < 0)
 		return ip_error_errno("cannot make %s/%s", IP_KERNEL_SUBDIR, stream->name);
 	while (done < size) {
@@ -42,12 +66,13 @@ static int append(struct ip_kernel_stream *stream, const void *data, size_t size
 			continue;
 		if (n < 0) {
 			ip_error_errno("cannot write %s/%s", IP_KERNEL_SUBDIR, stream->name);
-			if (done && ftruncate(stream->fd, stream->bytes) < 0)
+			if (done && ftruncate(stream->fd, stream->size) < 0)
 				return ip_error_prefix("its last packet is not whole");
 			return -1;
 		}
 		done += n;
 	}
+	stream->size += size;
 	stream->bytes += size;
 	return 0;
 }
@@ -60,7 +85,8 @@ int ip_kernel_stream_flush(struct ip_kernel_stream *stream)
 						 .content_size = stream->used * 8ull,
 						 .packet_size = stream->used * 8ull,
 						 .packet_seq_num = stream->packets,
-						 .events_discarded = stream->lost,
+						 .events_discarded =
+							 stream->lost - stream->lost_before,
 						 .cpu_id = stream->cpu};
 
 	if (stream->sink)
@@ -146,6 +172,20 @@ static int write_mark(struct ip_kernel_stream *stream, uint64_t tsc)
 	ret = ip_kernel_stream_flush(stream);
 	stream->marks = false;
 	return ret;
+}
+
+int ip_kernel_stream_cut(struct ip_kernel_stream *stream, uint32_t segment, uint64_t tsc)
+{
+	if (ip_kernel_stream_flush(stream) < 0)
+		return -1;
+	if (stream->fd >= 0)
+		close(stream->fd);
+	stream->fd = -1;
+	stream->segment = segment;
+	stream->packets = 0;
+	/* what no packet has told of is told of in the new segment */
+	stream->lost_before = stream->told_lost;
+	return stream->bytes ? write_mark(stream, tsc) : 0;
 }
 
 int ip_kernel_stream_mark(struct ip_kernel_stream *stream, uint64_t tsc)

@@ -23,19 +23,27 @@ struct ip_kernel_sink {
 	void *context;
 };
 
+struct ip_kernel_segments;
+
 struct ip_kernel_stream {
 	int dir, fd;
 	char name[32];
+	/* files are in segments: this is the one of the next packet */
+	bool in_segments;
+	uint32_t segment;
+	struct ip_kernel_segments *kept; /* NULL: packets are written to files. Borrowed */
 	uint32_t cpu;
 	const uint8_t *uuid; /* 16 bytes */
 	uint8_t *packet;     /* IP_KERNEL_PACKET_SIZE bytes; NULL: nothing was gathered yet */
 	uint32_t used;	     /* of them; 0: no packet is begun */
 	uint64_t begin, end; /* times of the first and the last event of the packet */
-	uint64_t lost, told_lost;
-	bool marks;			   /* private */
-	const struct ip_kernel_sink *sink; /* NULL: there is a file */
-	bool failed;			   /* the sink has */
-	uint64_t packets, bytes, events;   /* events: with those that are gathered */
+	uint64_t lost, told_lost, lost_before; /* of lost: before the segment */
+	uint64_t size;			       /* of the file */
+	bool marks;			       /* private */
+	const struct ip_kernel_sink *sink;     /* NULL: there is a file */
+	bool failed;			       /* the sink has */
+	uint64_t packets;		       /* in the segment */
+	uint64_t bytes, events;		       /* of all; events: with those that are gathered */
 };
 
 /* dir, uuid: borrowed. part: which of the streams of that CPU it is. */
@@ -53,6 +61,10 @@ int ip_kernel_stream_lost(struct ip_kernel_stream *stream, uint64_t total);
 
 /* Writes what is gathered. Returns 0, or -1 with an error. */
 int ip_kernel_stream_flush(struct ip_kernel_stream *stream);
+/* Ends the segment, and begins another one. The events up to tsc are all that there are. Returns 0,
+ * or -1 with an error. */
+int ip_kernel_stream_cut(struct ip_kernel_stream *stream, uint32_t segment, uint64_t tsc);
+
 /* Writes what is gathered. The events up to tsc are all that there are: a stream that has begun
  * says so, by a packet without events if need be. Returns 0, or -1 with an error. */
 int ip_kernel_stream_mark(struct ip_kernel_stream *stream, uint64_t tsc);

@@ -6,11 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <kbuffer.h>
-#include <poll.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -29,11 +25,9 @@
 #include "common/trace/kernel_format.h"
 #include "common/trace/kernel_metadata.h"
 #include "kernel_trace/begin_states.h"
-#include "kernel_trace/descriptor_log.h"
 #include "kernel_trace/event_layout.h"
 #include "kernel_trace/instance.h"
-#include "kernel_trace/kernel_stream.h"
-#include "kernel_trace/tracefs_place.h"
+#include "kernel_trace/recorder_private.h"
 
 #define PAGE_MOST    (64u << 10) /* what one read returns at most */
 #define PAGE_END     16u	 /* zeros behind it */
@@ -43,56 +37,7 @@
 #define NAP_LEAST_MS 4
 #define FLUSH_NS     1000000000ull
 
-enum { ALL, TARGET, INSTANCES };
-
 static const char *const parts[INSTANCES] = {IP_KERNEL_ALL, IP_KERNEL_TARGET};
-
-/* The buffer of one CPU in one instance. */
-struct source {
-	int fd, instance;
-	unsigned cpu;
-	bool more; /* it was not read to its end */
-	struct ip_kernel_stream stream;
-};
-
-/* A process whose events are to be recorded from now on. The thread that reads takes it in: what it
- * notes of a process belongs between the events that it reads. */
-struct joining {
-	pid_t pid; /* 0: none */
-	bool done;
-	int result;
-	char *why;
-};
-
-struct ip_kernel_recorder {
-	unsigned groups;
-	const struct ip_kernel_sink *sink; /* NULL: files are written */
-	int dir;			   /* DIR/kernel */
-	uint8_t uuid[16];
-	struct ip_tracefs tracefs;
-	struct ip_event_layout *layout;
-	struct tracefs_instance *instances[INSTANCES];
-	struct kbuffer *page;
-	uint8_t *bytes; /* of a page */
-	struct source *sources;
-	struct pollfd *polls;
-	size_t nsources; /* polls has one more: wake */
-	int wake;	 /* an eventfd: somebody joins, or it is over */
-	bool limited;	 /* the instance of the target has threads, and is on */
-	struct ip_kernel_stream state;
-	struct ip_descriptor_log *descriptors; /* NULL: no system calls are recorded */
-	uint64_t flushed_ns;
-	pthread_t thread;
-	bool runs, stop; /* stop: atomic */
-	pthread_mutex_t lock;
-	pthread_cond_t joined;
-	/* Under the lock: the one that joins, the statistics, and what went wrong (NULL:
-	 * nothing). */
-	struct joining joining;
-	struct ip_kernel_stats stats;
-	char *why;
-	int why_errno;
-};
 
 /* Adds a CPU's buffers. */
 static int add_source(struct ip_kernel_recorder *r, int instance, unsigned cpu)
@@ -106,6 +51,8 @@ static int add_source(struct ip_kernel_recorder *r, int instance, unsigned cpu)
 		return -1;
 	ip_kernel_stream_init(&source.stream, r->dir, r->uuid, parts[instance], cpu);
 	source.stream.sink = r->sink;
+	source.stream.in_segments = r->in_segments;
+	source.stream.kept = r->kept;
 	r->sources[r->nsources++] = source;
 	return 0;
 }
@@ -193,16 +140,24 @@ int ip_kernel_recorder_create(const struct ip_kernel_options *options, int dir,
 	if (!r)
 		return ip_error("out of memory");
 	r->groups = options->groups;
+	r->trace = dir;
 	r->dir = r->tracefs.fd = r->wake = -1;
+	r->in_segments = options->in_segments || options->keep;
+	r->room = UINT64_MAX;
+	if (options->keep)
+		r->kept = ip_kernel_segments_create(options->keep);
 	pthread_mutex_init(&r->lock, NULL);
 	r->sink = options->sink;
 	ip_kernel_stream_init(&r->state, -1, r->uuid, IP_KERNEL_STATE,
 			      r->sink ? IP_KERNEL_CPUS_MAX : 0);
 	r->state.sink = r->sink;
-	pthread_cond_init(&r->joined, NULL);
+	r->state.in_segments = r->in_segments;
+	r->state.kept = r->kept;
+	pthread_cond_init(&r->answered, NULL);
 	r->bytes = malloc(PAGE_MOST + PAGE_END);
 	r->page = kbuffer_alloc(KBUFFER_LSIZE_SAME_AS_HOST, KBUFFER_ENDIAN_SAME_AS_HOST);
-	if (!r->bytes || !r->page || getrandom(r->uuid, sizeof(r->uuid), 0) != sizeof(r->uuid)) {
+	if (!r->bytes || !r->page || (options->keep && !r->kept) ||
+	    getrandom(r->uuid, sizeof(r->uuid), 0) != sizeof(r->uuid)) {
 		ip_kernel_recorder_destroy(r);
 		return ip_error("out of memory");
 	}
@@ -215,7 +170,7 @@ int ip_kernel_recorder_create(const struct ip_kernel_options *options, int dir,
 		goto fail;
 	r->state.dir = r->dir;
 	if (r->groups >> IP_KERNEL_GROUP_SYSCALLS & 1 && !r->sink) {
-		r->descriptors = ip_descriptor_log_open(dir);
+		r->descriptors = ip_descriptor_log_open(dir, r->in_segments, r->kept);
 		if (!r->descriptors)
 			goto fail;
 	}
@@ -336,6 +291,9 @@ static void count(struct ip_kernel_recorder *r)
 		stats.bytes += r->sources[i].stream.bytes;
 	}
 	pthread_mutex_lock(&r->lock);
+	if (r->kept)
+		stats.bytes = r->written;
+	ip_kernel_recorder_count_dropped(r, &stats);
 	r->stats = stats;
 	pthread_mutex_unlock(&r->lock);
 }
@@ -354,30 +312,36 @@ static int take_in(struct ip_kernel_recorder *r, pid_t pid)
 	if (target && !r->limited && ip_instance_switch(target, true) < 0)
 		return -1;
 	r->limited = true;
+	if (ip_array_grow(&r->targets, r->ntargets, sizeof(*r->targets)) < 0)
+		return -1;
+	r->targets[r->ntargets++] = pid;
 	if (ip_begin_states_write(&r->state, pid, calls) < 0)
 		return -1;
 	return r->descriptors ? ip_descriptor_log_scan(r->descriptors, pid, now) : 0;
 }
 
-/* Takes in the process that waits for it, if one does. */
-static void join_waiting(struct ip_kernel_recorder *r)
+/* What is asked. *ret_pid: of a process that is to be taken in. */
+static enum asked take_request(struct ip_kernel_recorder *r, pid_t *ret_pid)
 {
+	enum asked what;
 	uint64_t woken;
-	pid_t pid;
-	int result;
 
 	pthread_mutex_lock(&r->lock);
-	pid = r->joining.done ? 0 : r->joining.pid;
+	what = r->request.done ? NOTHING : r->request.what;
+	*ret_pid = r->request.pid;
 	pthread_mutex_unlock(&r->lock);
-	if (!pid)
-		return;
-	(void)!read(r->wake, &woken, sizeof(woken));
-	result = take_in(r, pid);
+	if (what != NOTHING)
+		(void)!read(r->wake, &woken, sizeof(woken));
+	return what;
+}
+
+static void answer(struct ip_kernel_recorder *r, int result)
+{
 	pthread_mutex_lock(&r->lock);
-	r->joining.done = true;
-	r->joining.result = result;
-	r->joining.why = result < 0 ? strdup(ip_error_message()) : NULL;
-	pthread_cond_signal(&r->joined);
+	r->request.done = true;
+	r->request.result = result;
+	r->request.why = result < 0 ? strdup(ip_error_message()) : NULL;
+	pthread_cond_signal(&r->answered);
 	pthread_mutex_unlock(&r->lock);
 }
 
@@ -422,28 +386,35 @@ static void *run(void *context)
 {
 	struct ip_kernel_recorder *r = context;
 	int more = 0, nap = NAP_LEAST_MS;
+	enum asked asked;
 	uint64_t before;
+	pid_t pid;
 
 	while (!__atomic_load_n(&r->stop, __ATOMIC_ACQUIRE)) {
 		if (!more)
 			poll(r->polls, r->nsources + 1, nap);
-		join_waiting(r);
+		asked = take_request(r, &pid);
+		if (asked == JOIN)
+			answer(r, take_in(r, pid));
 		/* a program that makes descriptors may not keep them for long */
 		nap = 2 * nap < NAP_MS ? 2 * nap : NAP_MS;
 		errno = 0;
 		before = ip_clock_now();
 		more = turn(r, &nap);
-		if (more < 0 || tell(r, before) < 0 || (!more && flush(r, before) < 0)) {
+		if (more < 0 || tell(r, before) < 0 || ip_kernel_recorder_cut(r, before) < 0 ||
+		    (!more && flush(r, before) < 0)) {
 			pthread_mutex_lock(&r->lock);
 			r->why_errno = errno;
 			r->why = strdup(ip_error_message());
 			if (!r->why)
 				r->why = strdup("");
-			pthread_cond_signal(&r->joined);
+			pthread_cond_signal(&r->answered);
 			pthread_mutex_unlock(&r->lock);
 			break;
 		}
 		count(r);
+		if (asked == WRITE_OUT)
+			answer(r, ip_kernel_recorder_write_out(r, before));
 	}
 	return NULL;
 }
@@ -476,23 +447,28 @@ int ip_kernel_recorder_start(struct ip_kernel_recorder *r)
 	return 0;
 }
 
-int ip_kernel_recorder_add(struct ip_kernel_recorder *r, pid_t pid)
+int ip_kernel_recorder_ask(struct ip_kernel_recorder *r, enum asked what, pid_t pid)
 {
 	const uint64_t one = 1;
 	int result;
 
 	pthread_mutex_lock(&r->lock);
-	r->joining = (struct joining){.pid = pid};
+	r->request = (struct request){.what = what, .pid = pid};
 	(void)!write(r->wake, &one, sizeof(one));
-	while (!r->joining.done && !r->why)
-		pthread_cond_wait(&r->joined, &r->lock);
-	result = r->joining.done ? r->joining.result : -1;
+	while (!r->request.done && !r->why)
+		pthread_cond_wait(&r->answered, &r->lock);
+	result = r->request.done ? r->request.result : -1;
 	if (result < 0)
-		ip_error("%s", r->joining.why ? r->joining.why : r->why ? r->why : "out of memory");
-	free(r->joining.why);
-	r->joining = (struct joining){0};
+		ip_error("%s", r->request.why ? r->request.why : r->why ? r->why : "out of memory");
+	free(r->request.why);
+	r->request = (struct request){0};
 	pthread_mutex_unlock(&r->lock);
 	return result;
+}
+
+int ip_kernel_recorder_add(struct ip_kernel_recorder *r, pid_t pid)
+{
+	return ip_kernel_recorder_ask(r, JOIN, pid);
 }
 
 int ip_kernel_recorder_stats(struct ip_kernel_recorder *r, struct ip_kernel_stats *ret)
@@ -540,6 +516,9 @@ static int finish(struct ip_kernel_recorder *r)
 		    ip_kernel_stream_finish(&source->stream, now) < 0)
 			return -1;
 	}
+	if (r->kept &&
+	    ip_kernel_segments_write(r->kept, r->trace, r->room, &r->first, &r->written) < 0)
+		return -1;
 	count(r);
 	return tell(r, now);
 }
@@ -569,14 +548,15 @@ int ip_kernel_recorder_stop(struct ip_kernel_recorder *r)
 	return ret;
 }
 
-int ip_kernel_recorder_describe(const struct ip_kernel_recorder *r, struct ip_ctf_metadata *m)
+int ip_kernel_recorder_describe_in(const struct ip_kernel_recorder *r, int dir,
+				   struct ip_ctf_metadata *m)
 {
 	_cleanup_fclose_ FILE *out = NULL;
 	int fd;
 
 	memcpy(m->uuid, r->uuid, sizeof(m->uuid));
-	unlinkat(r->dir, "metadata.new", 0);
-	fd = ip_file_make(r->dir, "metadata.new", O_WRONLY);
+	unlinkat(dir, "metadata.new", 0);
+	fd = ip_file_make(dir, "metadata.new", O_WRONLY);
 	out = fd < 0 ? NULL : fdopen(fd, "w");
 	if (!out && fd >= 0)
 		close(fd);
@@ -584,9 +564,14 @@ int ip_kernel_recorder_describe(const struct ip_kernel_recorder *r, struct ip_ct
 		return ip_error_errno("cannot make %s/metadata", IP_KERNEL_SUBDIR);
 	if (ip_kernel_metadata_write(out, m) < 0)
 		return -1;
-	if (fflush(out) || renameat(r->dir, "metadata.new", r->dir, "metadata") < 0)
+	if (fflush(out) || renameat(dir, "metadata.new", dir, "metadata") < 0)
 		return ip_error_errno("cannot write %s/metadata", IP_KERNEL_SUBDIR);
 	return 0;
+}
+
+int ip_kernel_recorder_describe(const struct ip_kernel_recorder *r, struct ip_ctf_metadata *m)
+{
+	return ip_kernel_recorder_describe_in(r, r->dir, m);
 }
 
 void ip_kernel_recorder_destroy(struct ip_kernel_recorder *r)
@@ -601,6 +586,8 @@ void ip_kernel_recorder_destroy(struct ip_kernel_recorder *r)
 	}
 	ip_kernel_stream_clear(&r->state);
 	ip_descriptor_log_close(r->descriptors);
+	ip_kernel_segments_destroy(r->kept);
+	free(r->targets);
 	for (int i = 0; i < INSTANCES; i++)
 		ip_instance_remove(r->instances[i]);
 	ip_event_layout_free(r->layout);
@@ -611,7 +598,7 @@ void ip_kernel_recorder_destroy(struct ip_kernel_recorder *r)
 		close(r->wake);
 	if (r->page)
 		kbuffer_free(r->page);
-	pthread_cond_destroy(&r->joined);
+	pthread_cond_destroy(&r->answered);
 	pthread_mutex_destroy(&r->lock);
 	free(r->bytes);
 	free(r->sources);

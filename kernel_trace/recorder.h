@@ -15,6 +15,13 @@
  *   2. What its threads do is read from /proc, and so are its descriptors. What changes meanwhile
  *      is among the events.
  *
+ * A trace that keeps its newest part has the events in segments (common/trace/kernel_format.h):
+ *
+ *   1. All that is in the buffers is read. Files of another segment are begun.
+ *   2. What the threads do that are on the list now is read from /proc, and so are descriptors, as
+ *      when a target joins. Each segment can be read without those before it.
+ *   3. The oldest segments are removed.
+ *
  * The kernel puts what the target's threads make on the list, and takes from it who ends: an id
  * that is given again to a thread of another process is not recorded.
  */
@@ -34,6 +41,12 @@ struct ip_kernel_sink;
 struct ip_kernel_options {
 	unsigned groups; /* bits 1 << enum ip_kernel_group; 0: no kernel events */
 	size_t buffer;	 /* bytes for each CPU and instance */
+	/* the trace keeps its newest part: the events are in segments, and
+	 * ip_kernel_recorder_keep() tells which there are to be */
+	bool in_segments;
+	/* bytes: so much of the newest events is kept in memory, and written at the end; 0: all are
+	 * written at once */
+	uint64_t keep;
 	/* takes the events of the target's threads, whose switches and wakings are among them
 	 * (kernel_stream.h); nothing of other processes is recorded, and no file is written. NULL:
 	 * a trace is written. Borrowed */
@@ -41,8 +54,9 @@ struct ip_kernel_options {
 };
 
 struct ip_kernel_stats {
-	uint64_t events, lost, bytes;
-	bool no_space; /* recording has failed, since the disk is full */
+	uint64_t events, lost, bytes; /* without what was dropped */
+	uint64_t dropped;	      /* events that were recorded, for newer ones */
+	bool no_space;		      /* recording has failed, since the disk is full */
 };
 
 /* Makes the instances, which record nothing yet, and the directory. dir: of the trace, where there
@@ -56,6 +70,18 @@ int ip_kernel_recorder_start(struct ip_kernel_recorder *recorder);
 /* A process becomes a target, or once more: it executes another program. Returns 0 when it is
  * recorded; -1 with an error. */
 int ip_kernel_recorder_add(struct ip_kernel_recorder *recorder, pid_t pid);
+
+/* The segments that there are to be, from first to newest. Neither becomes less. */
+void ip_kernel_recorder_keep(struct ip_kernel_recorder *recorder, uint32_t first, uint32_t newest);
+
+/* What is in memory has that many bytes of room when it is written at the end: what is older does
+ * not come into the trace. */
+void ip_kernel_recorder_set_room(struct ip_kernel_recorder *recorder, uint64_t bytes);
+
+/* Writes what is in memory up to now into another trace, with its metadata. dir: of that trace; m:
+ * uuid is filled in. Recording goes on. *ret: what was written. Returns 0, or -1 with an error. */
+int ip_kernel_recorder_snapshot(struct ip_kernel_recorder *recorder, int dir,
+				struct ip_ctf_metadata *m, struct ip_kernel_stats *ret);
 
 /* In a process that was forked meanwhile: gives up what would keep the instances in being when the
  * process that has made them removes them. Changes nothing for that one. NULL is allowed. */

@@ -239,6 +239,7 @@ int ip_session_begin_trace(struct ip_session *s, const struct ip_plan *plan,
 	    ip_counters_create(s->area, s->user.path ? &s->user : NULL, &s->counters) < 0)
 		return -1;
 	ip_counters_set_kind(s->counters, ip_controllers_meters(s));
+	ip_counters_save_timed(s->counters, s->options->save_timed);
 	ip_collector_set_counters(s->collector, s->counters);
 	return ip_controllers_begin(s);
 }

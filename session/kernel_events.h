@@ -10,6 +10,7 @@
 #include "common/trace/end_reason.h"
 
 struct ip_session;
+struct ip_trace;
 
 /* Begins to record, if the session's options ask for it. The trace must be made. Returns 0, or -1
  * with an error. */
@@ -25,5 +26,9 @@ int ip_session_kernel_end(struct ip_session *s);
 /* Writes the metadata for the last time; the trace is finished, and its clock known. Returns 0, or
  * -1 with an error. */
 int ip_session_kernel_describe(struct ip_session *s);
+
+/* Writes the events that are kept in memory into the trace of a snapshot. Returns 0, or -1 with an
+ * error. */
+int ip_session_kernel_snapshot(struct ip_session *s, struct ip_trace *trace);
 
 #endif

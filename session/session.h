@@ -54,6 +54,8 @@ struct ip_session_service {
 	/* the process that has started this one and the other workers. A target that one of their
 	 * sessions records already is left to it */
 	pid_t parent;
+	/* events of the kernel are recorded by each session for itself, not by the service */
+	bool own_kernel;
 };
 
 struct ip_session_options {
@@ -102,6 +104,9 @@ struct ip_session_options {
 	uint64_t linger_ns;		 /* how long the session goes on after a condition holds */
 	/* how often what is counted and measured is written into the trace; 0: once a second */
 	uint64_t save_counts_ns;
+	/* counts have the functions that are logged as well: the caller reads counts or events, not
+	 * both as one */
+	bool save_timed;
 	/* works in place of recording; NULL: none. Borrowed */
 	const struct ip_session_controller *controller;
 };

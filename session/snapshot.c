@@ -12,6 +12,7 @@
 #include "common/cleanup.h"
 #include "common/dir.h"
 #include "common/error.h"
+#include "session/kernel_events.h"
 #include "session/session_private.h"
 
 static int write_snapshot(struct ip_session *s, struct ip_trace *trace,
@@ -21,6 +22,8 @@ static int write_snapshot(struct ip_session *s, struct ip_trace *trace,
 		return -1;
 	ip_trace_add_overwritten(trace, counts->overwritten);
 	ip_session_add_names(s, trace);
+	if (ip_session_kernel_snapshot(s, trace) < 0)
+		return -1;
 	return ip_trace_finish(trace, counts->events, counts->lost, s->area->header->unserved,
 			       counts->invalid, "snapshot");
 }

@@ -198,7 +198,16 @@ int ip_rotation_make_room(struct ip_trace *trace, size_t size)
 	return each_file(trace, remove_old); /* step 2 */
 }
 
-void ip_rotation_wrote(struct ip_trace *trace, size_t size)
+int ip_trace_rotate_if_full(struct ip_trace *trace, uint32_t *ret_first, uint32_t *ret_newest)
+{
+	if (ip_rotation_make_room(trace, 0) < 0)
+		return -1;
+	*ret_first = ip_rotation_first(trace);
+	*ret_newest = ip_rotation_newest(trace);
+	return 0;
+}
+
+void ip_rotation_add_bytes(struct ip_trace *trace, uint64_t size)
 {
 	struct ip_trace_rotation *r = trace->rotation;
 
@@ -206,6 +215,15 @@ void ip_rotation_wrote(struct ip_trace *trace, size_t size)
 		return;
 	r->in_newest += size;
 	r->total.bytes += size;
+}
+
+void ip_rotation_wrote(struct ip_trace *trace, size_t size)
+{
+	struct ip_trace_rotation *r = trace->rotation;
+
+	if (!r)
+		return;
+	ip_rotation_add_bytes(trace, size);
 	r->total.packets++;
 }
 

@@ -36,6 +36,8 @@ uint32_t ip_rotation_first(const struct ip_trace *trace);
 /* Call this before a packet of that size is written. It does nothing if the trace is not in pieces.
  * Returns 0, or -1 with an error and errno. */
 int ip_rotation_make_room(struct ip_trace *trace, size_t size);
+/* Other bytes belong to the newest piece. */
+void ip_rotation_add_bytes(struct ip_trace *trace, uint64_t size);
 /* Call this after the packet has been written. */
 void ip_rotation_wrote(struct ip_trace *trace, size_t size);
 /* Call this when a slot's state has changed from before to after. */

@@ -210,6 +210,7 @@ int ip_trace_note_progress(struct ip_trace *trace, uint32_t stream,
 void ip_trace_add_bytes(struct ip_trace *trace, uint64_t bytes)
 {
 	trace->bytes += bytes;
+	ip_rotation_add_bytes(trace, bytes);
 	if (trace->shared_bytes)
 		__atomic_add_fetch(trace->shared_bytes, bytes, __ATOMIC_RELAXED);
 }

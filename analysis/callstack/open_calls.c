@@ -85,8 +85,12 @@ static void on_resumed(void *context, const struct ip_frame *frame, size_t depth
 static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
 		      enum ip_frame_end how)
 {
+	const struct reader *r = context;
+
 	if (how != IP_END_UNWOUND) /* else it was left before */
 		on_left(context, frame, depth, end);
+	if (r->ops->closed && !r->skips && !r->failed)
+		r->ops->closed(r->context, frame, end, how);
 }
 
 static void on_run(void *context, const struct ip_thread_packets *run)

@@ -23,6 +23,9 @@ struct ip_open_calls_ops {
 	 * Sets *ret to the call's number. Returns 0, or -1 with an error, which ends it all. */
 	int (*opened)(void *context, const struct ip_frame *frame, const uint32_t *above,
 		      uint32_t *ret);
+	/* A call has ended, also one that was left before; NULL: this is not wanted. */
+	void (*closed)(void *context, const struct ip_frame *frame, uint64_t end,
+		       enum ip_frame_end how);
 };
 
 /* Reads all calls of a trace, thread by thread. unknown: the number of a call that is not known.

@@ -24,10 +24,14 @@
 #define OPEN_MOST    128u /* files that stay open: machines have more CPUs than limits allow */
 
 struct stream {
-	char *path;
-	const char *name; /* the end of path */
-	int fd;		  /* -1: it is opened for each packet */
-	dev_t device;	  /* and is the file that it was, then */
+	char *path; /* of its present file */
+	char *base; /* the name without the segment */
+	/* the segments that it has files of, in their order; NULL: it has one file */
+	uint32_t *segments;
+	size_t nsegments, segment; /* segment: index of the present one */
+	int fd;			   /* -1: it is opened for each packet */
+	bool stays_open;
+	dev_t device; /* and is the file that it was, then */
 	ino_t inode;
 	uint32_t cpu;
 	bool all;
@@ -42,6 +46,7 @@ struct stream {
 
 struct ip_kernel_reader {
 	int dir;
+	char *path;
 	int16_t *sizes; /* by id: the size of its fields + 2; -1: it is none; 0: not looked up */
 	struct stream *streams;
 	size_t nstreams;
@@ -71,7 +76,8 @@ damage(struct ip_kernel_reader *reader, const struct stream *stream, const char 
 /* Opens a stream, which is the file that it was before. */
 static int open_stream(const struct ip_kernel_reader *reader, struct stream *s)
 {
-	int fd = openat(reader->dir, s->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+	int fd = openat(reader->dir, strrchr(s->path, '/') + 1,
+			O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
 	struct stat now;
 
 	if (fd < 0)
@@ -116,7 +122,8 @@ static ssize_t read_whole(int fd, void *to, size_t size, uint64_t offset)
 	return done;
 }
 
-/* Reads the next packet. 1; 0: there is none that can be read; -1 with an error. */
+/* Reads the next packet. 1; 2: the file has no other; 0: there is none that can be read; -1 with an
+ * error. */
 static int take_packet(struct ip_kernel_reader *reader, struct stream *s, int fd,
 		       uint64_t *ret_lost, uint64_t *ret_since)
 {
@@ -126,7 +133,7 @@ static int take_packet(struct ip_kernel_reader *reader, struct stream *s, int fd
 	if (n < 0)
 		return ip_error_errno("cannot read %s", s->path);
 	if (n == 0)
-		return 0;
+		return 2;
 	if (n < (ssize_t)sizeof(h))
 		return damage(reader, s, "its last packet, at %lu, is cut off", s->offset);
 	if (h.magic != IP_CTF_MAGIC || h.content_size != h.packet_size || h.packet_size % 8 ||
@@ -160,14 +167,47 @@ static int take_packet(struct ip_kernel_reader *reader, struct stream *s, int fd
 	return 1;
 }
 
+static int name_file(const struct ip_kernel_reader *reader, struct stream *s)
+{
+	free(s->path);
+	if ((s->segments ? asprintf(&s->path, "%s/%s-%u", reader->path, s->base,
+				    s->segments[s->segment])
+			 : asprintf(&s->path, "%s/%s", reader->path, s->base)) >= 0)
+		return 0;
+	s->path = NULL;
+	return ip_error("out of memory");
+}
+
+/* Goes on in the next segment. 1; 0: there is none that can be read; -1 with an error. */
+static int next_file(struct ip_kernel_reader *reader, struct stream *s)
+{
+	if (s->segment + 1 >= s->nsegments)
+		return 0;
+	if (s->segments[s->segment + 1] != s->segments[s->segment] + 1)
+		return damage(reader, s, "its next segment is missing");
+	s->segment++;
+	if (name_file(reader, s) < 0)
+		return -1;
+	s->inode = 0;
+	s->offset = s->discarded = 0;
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = s->stays_open ? open_stream(reader, s) : -1;
+	return s->stays_open && s->fd < 0 ? -1 : 1;
+}
+
 static int next_packet(struct ip_kernel_reader *reader, struct stream *s, uint64_t *ret_lost,
 		       uint64_t *ret_since)
 {
-	int fd = s->fd >= 0 ? s->fd : open_stream(reader, s);
-	int got = fd < 0 ? -1 : take_packet(reader, s, fd, ret_lost, ret_since);
+	int got;
 
-	if (fd >= 0 && s->fd < 0)
-		close(fd);
+	do {
+		int fd = s->fd >= 0 ? s->fd : open_stream(reader, s);
+
+		got = fd < 0 ? -1 : take_packet(reader, s, fd, ret_lost, ret_since);
+		if (fd >= 0 && s->fd < 0)
+			close(fd);
+	} while (got == 2 && (got = next_file(reader, s)) == 1);
 	return got;
 }
 
@@ -268,39 +308,121 @@ int ip_kernel_reader_next(struct ip_kernel_reader *reader, struct ip_kernel_reco
 	return 1;
 }
 
-static int add_stream(struct ip_kernel_reader *reader, const char *path, const char *name, bool all)
+static struct stream *find_stream(struct ip_kernel_reader *reader, const char *name,
+				  const struct ip_kernel_stream_name *parsed)
 {
-	struct stream s = {.fd = -1, .all = all};
+	for (size_t i = reader->nstreams; i-- > 0;) {
+		struct stream *s = &reader->streams[i];
 
-	if (reader->nstreams == STREAMS_MOST)
-		return ip_error("%s has more than %u streams", path, STREAMS_MOST);
-	if (ip_array_grow(&reader->streams, reader->nstreams, sizeof(s)) < 0)
-		return -1;
-	if (asprintf(&s.path, "%s/%s", path, name) < 0)
-		return ip_error("out of memory");
-	s.name = s.path + strlen(path) + 1;
-	if (reader->nstreams < OPEN_MOST)
-		s.fd = open_stream(reader, &s);
-	reader->streams[reader->nstreams++] = s;
-	return s.fd < 0 && reader->nstreams <= OPEN_MOST ? -1 : 0;
+		if (!strncmp(s->base, name, parsed->base) && !s->base[parsed->base] &&
+		    parsed->in_segments && s->segments)
+			return s;
+	}
+	return NULL;
 }
 
-static int open_streams(struct ip_kernel_reader *reader, DIR *dir, const char *path)
+static int add_file(struct ip_kernel_reader *reader, const char *name,
+		    const struct ip_kernel_stream_name *parsed)
+{
+	struct stream *s = find_stream(reader, name, parsed);
+
+	if (!s) {
+		if (reader->nstreams == STREAMS_MOST)
+			return ip_error("%s has more than %u streams", reader->path, STREAMS_MOST);
+		if (ip_array_grow(&reader->streams, reader->nstreams, sizeof(*s)) < 0)
+			return -1;
+		s = &reader->streams[reader->nstreams++];
+		*s = (struct stream){.fd = -1, .all = parsed->all};
+		s->base = strndup(name, parsed->base);
+		if (!s->base)
+			return ip_error("out of memory");
+	}
+	if (!parsed->in_segments)
+		return 0;
+	if (ip_array_grow(&s->segments, s->nsegments, sizeof(*s->segments)) < 0)
+		return -1;
+	s->segments[s->nsegments++] = parsed->segment;
+	return 0;
+}
+
+static int by_number(const void *left, const void *right)
+{
+	const uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+static bool has_segment(const struct ip_kernel_reader *reader, uint32_t number)
+{
+	for (size_t i = 0; i < reader->nstreams; i++)
+		if (reader->streams[i].nsegments &&
+		    bsearch(&number, reader->streams[i].segments, reader->streams[i].nsegments,
+			    sizeof(number), by_number))
+			return true;
+	return false;
+}
+
+/* Files of older segments may be left of an iprobe that was killed while it removed them: those
+ * count that follow each other up to the newest. */
+static void leave_out_older(struct ip_kernel_reader *reader)
+{
+	uint32_t first = 0;
+
+	for (size_t i = 0; i < reader->nstreams; i++) {
+		const struct stream *s = &reader->streams[i];
+
+		if (s->nsegments)
+			qsort(s->segments, s->nsegments, sizeof(*s->segments), by_number);
+		if (s->nsegments && s->segments[s->nsegments - 1] > first)
+			first = s->segments[s->nsegments - 1];
+	}
+	while (first && has_segment(reader, first - 1))
+		first--;
+	for (size_t i = 0; i < reader->nstreams; i++) {
+		struct stream *s = &reader->streams[i];
+
+		while (s->segment < s->nsegments && s->segments[s->segment] < first)
+			s->segment++;
+	}
+}
+
+static int open_files(struct ip_kernel_reader *reader)
+{
+	for (size_t i = 0; i < reader->nstreams; i++) {
+		struct stream *s = &reader->streams[i];
+
+		if (s->segments && s->segment == s->nsegments)
+			continue; /* it has none that counts */
+		if (name_file(reader, s) < 0)
+			return -1;
+		s->stays_open = i < OPEN_MOST;
+		if (s->stays_open)
+			s->fd = open_stream(reader, s);
+		if (s->stays_open && s->fd < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int open_streams(struct ip_kernel_reader *reader, DIR *dir)
 {
 	const struct dirent *entry;
-	bool all;
+	struct ip_kernel_stream_name parsed;
 
 	while ((entry = readdir(dir)))
-		if (ip_kernel_stream_name(entry->d_name, &all) &&
-		    add_stream(reader, path, entry->d_name, all) < 0)
+		if (ip_kernel_stream_name_parse(entry->d_name, &parsed) &&
+		    add_file(reader, entry->d_name, &parsed) < 0)
 			return -1;
+	leave_out_older(reader);
+	if (open_files(reader) < 0)
+		return -1;
 	reader->sizes = calloc(UINT16_MAX + 1, sizeof(*reader->sizes));
 	reader->damages = calloc(reader->nstreams + 1, sizeof(*reader->damages));
 	reader->heap = calloc(reader->nstreams + 1, sizeof(*reader->heap));
 	if (!reader->sizes || !reader->damages || !reader->heap)
 		return ip_error("out of memory");
 	for (size_t i = 0; i < reader->nstreams; i++) {
-		int got = advance(reader, &reader->streams[i]);
+		int got = reader->streams[i].path ? advance(reader, &reader->streams[i]) : 0;
 
 		if (got < 0)
 			return -1;
@@ -320,26 +442,31 @@ static int open_streams(struct ip_kernel_reader *reader, DIR *dir, const char *p
 
 int ip_kernel_reader_open(const char *dir, struct ip_kernel_reader **ret)
 {
-	_cleanup_free_ char *path = NULL;
+	char *path = NULL;
 	_cleanup_closedir_ DIR *open_dir = NULL;
 	struct ip_kernel_reader *reader;
 
 	if (asprintf(&path, "%s/%s", dir, IP_KERNEL_SUBDIR) < 0) {
-		path = NULL;
 		return ip_error("out of memory");
 	}
 	open_dir = opendir(path);
-	if (!open_dir)
-		return errno == ENOENT ? 0 : ip_error_errno("cannot read %s", path);
-	reader = calloc(1, sizeof(*reader));
-	if (!reader)
-		return ip_error("out of memory");
+	reader = open_dir ? calloc(1, sizeof(*reader)) : NULL;
+	if (!reader) {
+		const int failed = open_dir	     ? ip_error("out of memory")
+				   : errno == ENOENT ? 0
+						     : ip_error_errno("cannot read %s", path);
+
+		free(path);
+		return failed;
+	}
+	reader->path = path;
 	reader->dir = fcntl(dirfd(open_dir), F_DUPFD_CLOEXEC, 0);
 	if (reader->dir < 0) {
-		free(reader);
-		return ip_error_errno("cannot read %s", path);
+		ip_error_errno("cannot read %s", path);
+		ip_kernel_reader_close(reader);
+		return -1;
 	}
-	if (open_streams(reader, open_dir, path) < 0) {
+	if (open_streams(reader, open_dir) < 0) {
 		ip_kernel_reader_close(reader);
 		return -1;
 	}
@@ -352,7 +479,8 @@ uint64_t ip_kernel_reader_end(const struct ip_kernel_reader *reader)
 	uint64_t end = UINT64_MAX;
 
 	for (size_t i = 0; i < reader->nstreams; i++)
-		if (reader->streams[i].all && reader->streams[i].end < end)
+		if (reader->streams[i].all && reader->streams[i].path &&
+		    reader->streams[i].end < end)
 			end = reader->streams[i].end;
 	return end == UINT64_MAX ? 0 : end;
 }
@@ -370,11 +498,15 @@ void ip_kernel_reader_close(struct ip_kernel_reader *reader)
 		if (reader->streams[i].fd >= 0)
 			close(reader->streams[i].fd);
 		free(reader->streams[i].path);
+		free(reader->streams[i].base);
+		free(reader->streams[i].segments);
 		free(reader->streams[i].packet);
 	}
 	for (size_t i = 0; i < reader->ndamages; i++)
 		free(reader->damages[i]);
-	close(reader->dir);
+	if (reader->dir >= 0)
+		close(reader->dir);
+	free(reader->path);
 	free(reader->sizes);
 	free(reader->damages);
 	free(reader->streams);

@@ -73,7 +73,7 @@ static bool on_run(void *context, const struct ip_thread_packets *run)
 int ip_function_search_all(struct ip_trace_reader *trace, struct ip_function_search *searches,
 			   size_t n, uint64_t *ret_events)
 {
-	static const struct ip_open_calls_ops ops = {on_run, pass, on_opened};
+	static const struct ip_open_calls_ops ops = {on_run, pass, on_opened, NULL};
 	struct reader r = {.searches = searches, .n = n};
 
 	for (size_t i = 0; i < n; i++)

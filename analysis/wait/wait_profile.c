@@ -25,6 +25,8 @@ struct maker {
 	struct ip_wait_objects objects;
 	size_t room;	   /* of arrays by node */
 	uint64_t now;	   /* up to which the thread's time has been given to nodes */
+	uint64_t from, to; /* of the time that counts */
+	bool gone;	   /* the thread has ended */
 	uint32_t pid, tid; /* tid: the wanted one; 0: all */
 	uint32_t member;
 	const struct ip_thread_states *thread; /* NULL: no kernel event is of this thread */
@@ -91,6 +93,9 @@ static void pass(void *context, const uint32_t *innermost, uint64_t ts)
 	const struct ip_thread_states *t = m->thread;
 	const uint32_t node = innermost ? *innermost : 0;
 
+	ts = ts < m->to ? ts : m->to;
+	if (m->now < m->from)
+		m->now = ts < m->from ? ts : m->from;
 	if (ts <= m->now || m->failed)
 		return;
 	if (!innermost) { /* no call is open */
@@ -168,11 +173,23 @@ static int on_opened(void *context, const struct ip_frame *frame, const uint32_t
 	*ret = node_of(m, above ? *above : 0, frame->function, frame->flags & IP_FRAME_INNER);
 	if (*ret == IP_NO_NODE)
 		return -1;
-	if (!(frame->flags & IP_FRAME_EARLIER)) {
+	if (!(frame->flags & IP_FRAME_EARLIER) && frame->start >= m->from &&
+	    frame->start <= m->to) {
 		m->profile->calls[*ret]++;
 		m->profile->function_calls[frame->function]++;
 	}
 	return 0;
+}
+
+/* Counts what was open at the end of the time that counts. */
+static void on_closed(void *context, const struct ip_frame *frame, uint64_t end,
+		      enum ip_frame_end how)
+{
+	struct maker *m = context;
+
+	if (!(frame->flags & IP_FRAME_INNER) && frame->start <= m->to &&
+	    (end > m->to || (how == IP_END_UNFINISHED && !m->gone)))
+		m->profile->open_calls[frame->function]++;
 }
 
 static bool on_run(void *context, const struct ip_thread_packets *run)
@@ -185,6 +202,7 @@ static bool on_run(void *context, const struct ip_thread_packets *run)
 	m->span = 0;
 	m->run = run - m->trace->runs;
 	m->pid = run->machine_pid;
+	m->gone = run->gone;
 	m->member = run->member;
 	m->thread = ip_states_find(m->states, run->machine_tid,
 				   run->begin > m->states->begin ? run->begin : m->states->begin);
@@ -274,29 +292,24 @@ struct ip_wait_profile *ip_wait_profile_make(struct ip_trace_reader *trace,
 	return ip_wait_profile_observe(trace, states, descriptors, tid, NULL);
 }
 
-struct ip_wait_profile *ip_wait_profile_observe(struct ip_trace_reader *trace,
-						const struct ip_states *states,
-						const struct ip_descriptors *descriptors,
-						uint32_t tid,
-						const struct ip_wait_observer *observer)
+static struct ip_wait_profile *make(struct maker *maker, struct ip_trace_reader *trace)
 {
-	static const struct ip_open_calls_ops ops = {on_run, pass, on_opened};
+	static const struct ip_open_calls_ops ops = {on_run, pass, on_opened, on_closed};
 	struct ip_wait_profile *p = calloc(1, sizeof(*p));
-	struct maker m = {.profile = p,
-			  .states = states,
-			  .descriptors = descriptors,
-			  .observer = observer,
-			  .trace = trace,
-			  .tid = tid};
+	struct maker m = *maker;
 	const size_t n = trace->session->nfunctions;
 	int ret = p ? 0 : -1;
 
+	m.profile = p;
+	m.trace = trace;
 	if (p) {
 		p->session = trace->session;
 		p->tree = ip_calltree_create();
 		p->function_calls = calloc(n, sizeof(*p->function_calls));
+		p->open_calls = calloc(n, sizeof(*p->open_calls));
 		p->functions = calloc(n, sizeof(*p->functions));
-		ret = p->tree && p->function_calls && p->functions ? reserve(&m, 1) : -1;
+		ret = p->tree && p->function_calls && p->open_calls && p->functions ? reserve(&m, 1)
+										    : -1;
 	}
 	if (ret == 0) {
 		ret = ip_open_calls_read(trace, &ops, &m, 0, &p->events);
@@ -321,6 +334,31 @@ struct ip_wait_profile *ip_wait_profile_observe(struct ip_trace_reader *trace,
 	return NULL;
 }
 
+struct ip_wait_profile *ip_wait_profile_observe(struct ip_trace_reader *trace,
+						const struct ip_states *states,
+						const struct ip_descriptors *descriptors,
+						uint32_t tid,
+						const struct ip_wait_observer *observer)
+{
+	struct maker m = {.states = states,
+			  .descriptors = descriptors,
+			  .observer = observer,
+			  .to = UINT64_MAX,
+			  .tid = tid};
+
+	return make(&m, trace);
+}
+
+struct ip_wait_profile *ip_wait_profile_between(struct ip_trace_reader *trace,
+						const struct ip_states *states,
+						const struct ip_descriptors *descriptors,
+						uint64_t from, uint64_t to)
+{
+	struct maker m = {.states = states, .descriptors = descriptors, .from = from, .to = to};
+
+	return make(&m, trace);
+}
+
 void ip_wait_profile_destroy(struct ip_wait_profile *p)
 {
 	if (!p)
@@ -330,6 +368,7 @@ void ip_wait_profile_destroy(struct ip_wait_profile *p)
 	free(p->own);
 	free(p->own_waits);
 	free(p->function_calls);
+	free(p->open_calls);
 	free(p->functions);
 	free(p->waits);
 	free(p->objects);

@@ -38,8 +38,9 @@ struct ip_wait_profile {
 	/* by node, then by object: of what is innermost there */
 	struct ip_wait_sum *own_waits;
 	size_t nown_waits;
-	/* by function: of its calls that lie in no other call of the function */
-	uint64_t *function_calls;
+	/* by function: of its calls that lie in no other call of the function. open_calls: of those
+	 * that were open at the end */
+	uint64_t *function_calls, *open_calls;
 	struct ip_wait_parts *functions;
 	struct ip_wait_sum *waits; /* by function, the longest first */
 	size_t nwaits;
@@ -79,6 +80,12 @@ struct ip_wait_profile *ip_wait_profile_observe(struct ip_trace_reader *trace,
 						const struct ip_descriptors *descriptors,
 						uint32_t tid,
 						const struct ip_wait_observer *observer);
+/* The same for the time between two moments: what lies before and behind does not count, and calls
+ * are those that began in it. open_calls are those that were open at the second moment. */
+struct ip_wait_profile *ip_wait_profile_between(struct ip_trace_reader *trace,
+						const struct ip_states *states,
+						const struct ip_descriptors *descriptors,
+						uint64_t from, uint64_t to);
 void ip_wait_profile_destroy(struct ip_wait_profile *profile);
 
 #endif

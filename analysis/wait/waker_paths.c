@@ -112,7 +112,7 @@ static int list_wakings(const struct ip_states *states, struct ip_waker_paths *p
 struct ip_waker_paths *ip_waker_paths_read(struct ip_trace_reader *trace,
 					   const struct ip_states *states)
 {
-	static const struct ip_open_calls_ops ops = {on_run, pass, on_opened};
+	static const struct ip_open_calls_ops ops = {on_run, pass, on_opened, NULL};
 	struct walk w = {.paths = calloc(1, sizeof(*w.paths))};
 	uint64_t events;
 	int ret;

@@ -446,6 +446,11 @@ int cli_attach_service(const struct ip_service_choice *choice,
 					  "its PID, and its directory in the trace's by -o");
 	if (options->leave)
 		return cli_usage(argv[0], "--leave goes with one PID");
+	/* they are recorded once for all, and each process keeps and removes by itself */
+	if (options->session.kernel.groups &&
+	    (options->session.overwrite || options->session.rotate))
+		return cli_usage(argv[0], "--kernel with --overwrite or --rotate is for one "
+					  "process: name its PID");
 	if (options->dry_run)
 		return preview_all(&s);
 	s.failures = cli_error_groups_create();

@@ -28,7 +28,6 @@
 #include "hotpatcher/process/probe_list_search.h"
 
 #define KERNEL_DEFAULT	    "sched,syscalls,irq,faults"
-#define KERNEL_BUFFER	    (4u << 20)
 #define KERNEL_BUFFER_LEAST (64u << 10)
 #define KERNEL_BUFFER_MOST  (1u << 30)
 #define SAVE_COUNTS_LEAST   50000000ull
@@ -174,19 +173,24 @@ static int parse_fail_with(const char *text, int *ret)
 	return 0;
 }
 
-/* Parses --kernel and --kernel-buffer. Returns 0, or -1 with an error. */
-static int parse_kernel(int option, const char *text, struct ip_kernel_options *ret)
+int cli_parse_kernel_buffer(const char *text, size_t *ret)
 {
 	uint64_t size;
 
-	if (option == OPT_KERNEL)
-		return ip_kernel_groups_parse(text ? text : KERNEL_DEFAULT, &ret->groups);
 	if (ip_parse_size(text, &size) < 0)
 		return -1;
 	if (size < KERNEL_BUFFER_LEAST || size > KERNEL_BUFFER_MOST)
 		return ip_error("--kernel-buffer %s: from 64K to 1G for each CPU", text);
-	ret->buffer = size;
+	*ret = size;
 	return 0;
+}
+
+/* Parses --kernel and --kernel-buffer. Returns 0, or -1 with an error. */
+static int parse_kernel(int option, const char *text, struct ip_kernel_options *ret)
+{
+	return option == OPT_KERNEL
+		       ? ip_kernel_groups_parse(text ? text : KERNEL_DEFAULT, &ret->groups)
+		       : cli_parse_kernel_buffer(text, &ret->buffer);
 }
 
 static int parse_string_limit(const char *text, unsigned *ret)
@@ -361,9 +365,11 @@ static const char *contradiction(const struct ip_session_options *o)
 		       "does not go with them";
 	if (o->kernel.buffer && !o->kernel.groups)
 		return "--kernel-buffer is the room for events of --kernel: add that option";
-	if (o->kernel.groups && (o->overwrite || o->rotate || o->resume || o->coarse))
-		return "--kernel does not go with --overwrite, --rotate, --resume, nor with --time "
-		       "coarse";
+	if (o->kernel.groups && o->coarse)
+		return "--kernel does not go with --time coarse";
+	if (o->kernel.groups && o->resume)
+		return "--kernel does not go with --resume: the events of the kernel end where the "
+		       "iprobe was killed, and are not begun anew";
 	if (o->rotate && o->overwrite)
 		return "--overwrite keeps the newest in memory and writes it once, --rotate keeps "
 		       "it on disk: one of them";
@@ -627,7 +633,7 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 	if (contradiction(&ret->session))
 		return cli_usage(command, "%s", contradiction(&ret->session));
 	if (!ret->session.kernel.buffer)
-		ret->session.kernel.buffer = KERNEL_BUFFER;
+		ret->session.kernel.buffer = CLI_KERNEL_BUFFER;
 	if (add_trigger(&ret->session, ret->session.filters.start.name) < 0 ||
 	    add_trigger(&ret->session, ret->session.filters.stop.name) < 0)
 		return cli_fail();

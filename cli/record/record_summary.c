@@ -59,15 +59,19 @@ void cli_json_kernel(struct ip_json *j, const struct ip_kernel_stats *stats)
 	ip_json_uint(j, "events", stats->events);
 	ip_json_uint(j, "lost", stats->lost);
 	ip_json_uint(j, "bytes", stats->bytes);
+	ip_json_uint(j, "dropped", stats->dropped);
 	ip_json_end_object(j);
 }
 
 void cli_record_tell_kernel(const char *whose, const struct ip_kernel_stats *stats)
 {
-	char events[32], lost[32];
+	char events[32], lost[32], dropped[64] = "", count[32];
 
-	ip_print(stderr, "iprobe: %s%s event%s of the kernel, %s lost%s\n", whose,
-		 ip_format_count(stats->events, events), ip_plural(stats->events),
+	if (stats->dropped)
+		snprintf(dropped, sizeof(dropped), "%s before them dropped, ",
+			 ip_format_count(stats->dropped, count));
+	ip_print(stderr, "iprobe: %s%s event%s of the kernel, %s%s lost%s\n", whose,
+		 ip_format_count(stats->events, events), ip_plural(stats->events), dropped,
 		 stats->lost ? ip_format_count(stats->lost, lost) : "none",
 		 stats->lost ? " (give more --kernel-buffer)" : "");
 }

@@ -15,6 +15,7 @@
 #include "analysis/profile/counts.h"
 #include "analysis/read/names.h"
 #include "cli/live_counts.h"
+#include "cli/top/top_kernel.h"
 #include "cli/top/top_waits.h"
 #include "service/processes.h"
 #include "session/session.h"
@@ -29,6 +30,7 @@ enum cli_top_column {
 	CLI_TOP_P50,
 	CLI_TOP_P99,
 	CLI_TOP_MAX,
+	CLI_TOP_WAIT,
 	CLI_TOP_FUNCTION,
 	CLI_TOP_COLUMNS
 };
@@ -45,6 +47,9 @@ struct cli_top_options {
 	bool batch, json, full_names, memory_asked, waits_asked;
 	bool by_process; /* a row for each function of each process */
 	bool by_thread;	 /* a row for each thread */
+	/* of each session of its own; no groups: no events of the kernel */
+	struct ip_kernel_options kernel;
+	char no_kernel[256]; /* why there are none, where they were asked for; "" */
 };
 
 /* ---- the source of the figures ---- */
@@ -70,6 +75,7 @@ struct cli_top_snapshot {
 	const struct ip_counts *now, *before;
 	bool renewed; /* functions have other indexes than in the snapshot before */
 	const struct cli_top_cpu *cpu;
+	const struct cli_top_kernel *kernel; /* NULL: no events of the kernel were asked for */
 };
 
 /* Joins the session of the process, or begins one and waits until it is live. terminal: what the
@@ -92,6 +98,10 @@ const struct cli_live_counts *cli_top_session_counts(const struct cli_top_sessio
  * answer any more; -1 with an error. A session of iprobe top's own gives its last snapshot when
  * it has ended. */
 int cli_top_session_read(struct cli_top_session *session, struct cli_top_snapshot *ret);
+
+/* Returns what the user is to know of events of the kernel that cannot be had, once; NULL:
+ * nothing. */
+const char *cli_top_session_without_kernel(struct cli_top_session *session);
 
 /* Returns a descriptor that is readable when a session of iprobe top's own has ended or has
  * printed something; -1: there is none. */
@@ -119,7 +129,9 @@ struct cli_top_row {
 	bool timed;		  /* durations are known; they are those below */
 	bool has_self;
 	bool waits; /* for most of its own time it has no CPU */
-	bool tails; /* durations of some calls end at a tail call */
+	bool has_wait;
+	struct cli_top_wait wait; /* by events of the kernel; where has_wait is true */
+	bool tails;		  /* durations of some calls end at a tail call */
 	bool has_tailed;
 	/* number of such calls, where has_tailed is true */
 	uint64_t tailed;
@@ -146,6 +158,8 @@ struct cli_top_rows {
 	size_t hidden;	   /* functions that wait and have no row */
 	bool by_process;   /* a row is a function of one process */
 	bool by_thread;	   /* a row is a thread */
+	bool has_waits;	   /* events of the kernel were asked for, and are of this interval */
+	uint64_t kernel_lost, kept_ns; /* cli_top_kernel */
 	bool has_cpu;
 	uint64_t cpu_ns; /* what the processes have used of CPUs */
 };
@@ -185,8 +199,9 @@ bool *cli_top_select(const struct ip_recording *recording, const char *selection
 /* ---- their output ---- */
 
 /* Print a line without its end, of at most width columns (SIZE_MAX: no limit). mark: the column
- * by which rows are sorted. by_thread: they are of threads. */
-void cli_top_print_head(FILE *out, size_t width, enum cli_top_column mark, bool by_thread);
+ * by which rows are sorted. */
+void cli_top_print_head(FILE *out, size_t width, enum cli_top_column mark,
+			const struct cli_top_rows *rows);
 void cli_top_print_row(FILE *out, size_t width, const struct cli_top_rows *rows,
 		       const struct cli_top_row *row);
 

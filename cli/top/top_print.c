@@ -3,6 +3,7 @@
  * Prints rows of iprobe top for people and as JSON. Where a terminal is too narrow, the columns
  * that matter least are left out.
  */
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "common/json.h"
 #include "common/print.h"
 #include "common/units.h"
+#include "common/utf8.h"
 
 #define NAME_LEAST 16u
 /* The times of some calls end at a tail call; it is not counted how many. */
@@ -28,39 +30,41 @@ static const struct {
 	unsigned width, weight;
 	enum cli_top_column column;
 	bool share; /* a share of the interval, in per cent */
+	bool text;  /* aligned at its left; it may be longer where there is no limit */
 } columns[] = {
-	{"RATE/s", 8, 9, CLI_TOP_RATE, false}, {"CALLS", 8, 4, CLI_TOP_CALLS, false},
-	{"%SELF", 7, 10, CLI_TOP_SELF, true},  {"SELF", 9, 7, CLI_TOP_SELF, false},
-	{"%TOTAL", 8, 6, CLI_TOP_TOTAL, true}, {"AVG", 9, 5, CLI_TOP_AVG, false},
-	{"P50", 9, 3, CLI_TOP_P50, false},     {"P99", 9, 8, CLI_TOP_P99, false},
-	{"MAX", 9, 2, CLI_TOP_MAX, false},
+	{"RATE/s", 8, 9, CLI_TOP_RATE, false, false}, {"CALLS", 8, 4, CLI_TOP_CALLS, false, false},
+	{"%SELF", 7, 12, CLI_TOP_SELF, true, false},  {"SELF", 9, 7, CLI_TOP_SELF, false, false},
+	{"%TOTAL", 8, 6, CLI_TOP_TOTAL, true, false}, {"AVG", 9, 5, CLI_TOP_AVG, false, false},
+	{"P50", 9, 3, CLI_TOP_P50, false, false},     {"P99", 9, 8, CLI_TOP_P99, false, false},
+	{"MAX", 9, 2, CLI_TOP_MAX, false, false},     {"%WAIT", 7, 11, CLI_TOP_WAIT, true, false},
+	{"FOR", 28, 10, CLI_TOP_WAIT, false, true},
 };
 
 #define NCOLUMNS (sizeof(columns) / sizeof(*columns))
 
 /* Returns whether a column is shown. Of threads there are no durations of single calls. */
-static bool is_shown(size_t i, unsigned weight, bool by_thread)
+static bool is_shown(size_t i, unsigned weight, const struct cli_top_rows *rows)
 {
 	const enum cli_top_column c = columns[i].column;
 
-	return columns[i].weight >= weight &&
-	       (!by_thread || c == CLI_TOP_RATE || c == CLI_TOP_CALLS || c == CLI_TOP_SELF);
+	return columns[i].weight >= weight && (c != CLI_TOP_WAIT || rows->has_waits) &&
+	       (!rows->by_thread || c == CLI_TOP_RATE || c == CLI_TOP_CALLS || c == CLI_TOP_SELF);
 }
 
-static size_t used_by(unsigned weight, bool by_thread)
+static size_t used_by(unsigned weight, const struct cli_top_rows *rows)
 {
 	size_t used = 0;
 
 	for (size_t i = 0; i < NCOLUMNS; i++)
-		used += is_shown(i, weight, by_thread) ? columns[i].width : 0;
+		used += is_shown(i, weight, rows) ? columns[i].width : 0;
 	return used;
 }
 
 /* Returns the least weight of the columns for which there is room. */
-static unsigned least_weight(size_t width, bool by_thread)
+static unsigned least_weight(size_t width, const struct cli_top_rows *rows)
 {
 	for (unsigned weight = 0;; weight++) {
-		size_t used = used_by(weight, by_thread);
+		size_t used = used_by(weight, rows);
 
 		if (!used || width >= used + 2 + NAME_LEAST)
 			return weight;
@@ -86,6 +90,54 @@ static char *compact(double n, char *buffer)
 	return buffer;
 }
 
+/* For how much of its time a function had no CPU. */
+static const char *wait_cell(const struct cli_top_row *r, char *buffer)
+{
+	const double percent = cli_top_wait_percent(&r->wait);
+
+	if (!r->has_wait || !r->wait.elapsed_ns)
+		return "-";
+	if (percent < 0)
+		return "?";
+	snprintf(buffer, 24, "%.1f", percent);
+	return buffer;
+}
+
+/* The longest of what it waited for; calls that had not ended at the end of the interval. */
+static char *object_cell(const struct cli_top_row *r, size_t width)
+{
+	const struct cli_top_wait *w = &r->wait;
+	const struct cli_top_object *c = r->has_wait && w->nobjects ? &w->objects[0] : NULL;
+	const bool unknown = r->has_wait && w->elapsed_ns && cli_top_wait_percent(w) < 0;
+	char open[32] = "", *text;
+
+	if (r->has_wait && w->open)
+		snprintf(open, sizeof(open), " (%" PRIu64 " open)", w->open);
+	if (asprintf(&text, "%s%s%s%s",
+		     c && !c->name ? "run queue"
+		     : c	   ? c->kind
+				   : "",
+		     c && c->name ? " " : "",
+		     c && c->name ? c->name
+		     : unknown	  ? "?"
+				  : "",
+		     width == SIZE_MAX ? open : "") < 0)
+		return NULL;
+	if (width == SIZE_MAX)
+		ip_clean(text);
+	else if (width > strlen(open) + 3)
+		cli_cut_text(text, width - strlen(open));
+	if (width != SIZE_MAX && *open) {
+		char *whole;
+
+		if (asprintf(&whole, "%s%s", text, open) < 0)
+			return text;
+		free(text);
+		return whole;
+	}
+	return text;
+}
+
 static const char *cell(const struct cli_top_rows *rows, const struct cli_top_row *r, size_t i,
 			char *buffer)
 {
@@ -101,6 +153,8 @@ static const char *cell(const struct cli_top_rows *rows, const struct cli_top_ro
 		return compact(r->rate, buffer);
 	if (columns[i].column == CLI_TOP_CALLS)
 		return compact(r->all_calls, buffer);
+	if (columns[i].column == CLI_TOP_WAIT)
+		return wait_cell(r, buffer);
 	if (!r->timed || (columns[i].column == CLI_TOP_SELF && !r->has_self))
 		return "-";
 	if (columns[i].share)
@@ -114,41 +168,60 @@ static const char *cell(const struct cli_top_rows *rows, const struct cli_top_ro
 	return buffer;
 }
 
-void cli_top_print_head(FILE *out, size_t width, enum cli_top_column mark, bool by_thread)
+void cli_top_print_head(FILE *out, size_t width, enum cli_top_column mark,
+			const struct cli_top_rows *rows)
 {
-	const char *last = by_thread ? "*THREAD" : "*FUNCTION";
-	unsigned weight = least_weight(width, by_thread);
+	const char *last = rows->by_thread ? "*THREAD" : "*FUNCTION";
+	unsigned weight = least_weight(width, rows);
 
 	for (size_t i = 0; i < NCOLUMNS; i++) {
 		bool marked = columns[i].column == mark && !columns[i].share;
 		char title[16];
 
 		snprintf(title, sizeof(title), "%s%s", marked ? "*" : "", columns[i].title);
-		if (is_shown(i, weight, by_thread))
+		if (!is_shown(i, weight, rows))
+			continue;
+		if (columns[i].text)
+			ip_print(out, "  %-*s", columns[i].width - 2, title);
+		else
 			ip_print(out, "%*s", columns[i].width, title);
 	}
 	ip_print(out, "  %.*s",
-		 (int)(width - used_by(weight, by_thread) > 18
-			       ? 18
-			       : width - used_by(weight, by_thread) - 2),
+		 (int)(width - used_by(weight, rows) > 18 ? 18 : width - used_by(weight, rows) - 2),
 		 mark == CLI_TOP_FUNCTION ? last : last + 1);
+}
+
+/* Prints a text at the left of its column. */
+static void print_object(FILE *out, const struct cli_top_row *row, size_t i, size_t width)
+{
+	const size_t own = columns[i].width - 2;
+	_cleanup_free_ char *text = object_cell(row, width == SIZE_MAX ? width : own);
+	size_t used = text ? cli_width_of(text) : 0;
+
+	ip_print(out, "  ");
+	ip_print(out, "%s", text ? text : "");
+	ip_print(out, "%*s", used < own ? (int)(own - used) : 0, "");
 }
 
 void cli_top_print_row(FILE *out, size_t width, const struct cli_top_rows *rows,
 		       const struct cli_top_row *row)
 {
 	_cleanup_free_ char *name = strdup(row->shown);
-	unsigned weight = least_weight(width, row->is_thread);
-	size_t room = width == SIZE_MAX ? width
-		      : width > used_by(weight, row->is_thread) + 2
-			      ? width - used_by(weight, row->is_thread) - 2
-			      : 0;
+	unsigned weight = least_weight(width, rows);
+	size_t room = width == SIZE_MAX			  ? width
+		      : width > used_by(weight, rows) + 2 ? width - used_by(weight, rows) - 2
+							  : 0;
 	const char *mark = "";
 	char buffer[24], pid[24] = "";
 
-	for (size_t i = 0; i < NCOLUMNS; i++)
-		if (is_shown(i, weight, row->is_thread))
+	for (size_t i = 0; i < NCOLUMNS; i++) {
+		if (!is_shown(i, weight, rows))
+			continue;
+		if (columns[i].text)
+			print_object(out, row, i, width);
+		else
 			ip_print(out, "%*s", columns[i].width, cell(rows, row, i, buffer));
+	}
 	if (!name || room < 3)
 		return;
 	if (row->waits)
@@ -189,6 +262,11 @@ void cli_top_print_sums(FILE *out, const struct cli_top_rows *rows)
 			 100.0 * rows->waits_ns / rows->interval_ns);
 	if (seconds > 0 && rows->has_cpu)
 		ip_print(out, ", %.1f%% CPU", 100.0 * rows->cpu_ns / rows->interval_ns);
+	if (rows->kernel_lost)
+		ip_print(out, "; events of the kernel are LOST (?)");
+	if (rows->kept_ns < rows->interval_ns)
+		ip_print(out, "; waits of the last %s (--memory)",
+			 ip_format_ns(rows->kept_ns, interval));
 	if (rows->hidden)
 		ip_print(out, "; hidden: %zu that wait%s", rows->hidden,
 			 rows->hidden == 1 ? "s" : "");
@@ -251,6 +329,32 @@ static void json_thread(struct ip_json *j, const struct cli_top_row *r)
 	ip_json_end_object(j);
 }
 
+/* The keys are those of iprobe wait. */
+static void json_wait(struct ip_json *j, const struct cli_top_wait *w)
+{
+	const double percent = cli_top_wait_percent(w);
+
+	ip_json_object(j, "wait");
+	ip_json_uint(j, "elapsed_ns", w->elapsed_ns);
+	ip_json_uint(j, "cpu_ns", w->cpu_ns);
+	ip_json_uint(j, "waited_ns", w->waited_ns);
+	ip_json_uint(j, "unknown_ns", w->unknown_ns);
+	if (percent >= 0)
+		ip_json_double(j, "percent", percent);
+	ip_json_uint(j, "open", w->open);
+	ip_json_array(j, "for");
+	for (size_t i = 0; i < w->nobjects; i++) {
+		ip_json_object(j, NULL);
+		ip_json_string(j, "kind", w->objects[i].kind);
+		if (w->objects[i].name)
+			ip_json_string(j, "object", w->objects[i].name);
+		ip_json_uint(j, "ns", w->objects[i].ns);
+		ip_json_end_object(j);
+	}
+	ip_json_end_array(j);
+	ip_json_end_object(j);
+}
+
 static void json_row(struct ip_json *j, const struct cli_top_snapshot *s,
 		     const struct cli_top_row *r)
 {
@@ -273,6 +377,8 @@ static void json_row(struct ip_json *j, const struct cli_top_snapshot *s,
 				      true);
 	if (r->has_self)
 		ip_json_bool(j, "waits", r->waits);
+	if (r->has_wait)
+		json_wait(j, &r->wait);
 	if (r->timed) {
 		ip_json_uint(j, "total_ns", r->total_ns);
 		if (r->has_self)
@@ -325,6 +431,13 @@ void cli_top_print_json(const struct cli_top_options *o, const struct cli_top_se
 	ip_json_uint(&j, "interval_ns", rows->interval_ns);
 	if (rows->has_cpu)
 		ip_json_uint(&j, "cpu_ns", rows->cpu_ns);
+	if (rows->has_waits) {
+		ip_json_object(&j, "kernel");
+		ip_json_uint(&j, "lost", rows->kernel_lost);
+		ip_json_uint(&j, "kept_ns", rows->kept_ns);
+		ip_json_uint(&j, "without", s->kernel->without);
+		ip_json_end_object(&j);
+	}
 	ip_json_uint(&j, "measured", rows->functions);
 	ip_json_uint(&j, "logged", rows->logged);
 	ip_json_uint(&j, "silent", rows->silent);

@@ -9,6 +9,7 @@
 #include "cli/live_counts.h"
 #include "cli/top/top.h"
 #include "service/service.h"
+#include "session/session.h"
 
 struct cli_top_service {
 	struct ip_service_choice choice;
@@ -19,6 +20,10 @@ struct cli_top_service {
 /* In the child: measures the processes of the choice that have no session until the end. dir is
  * made here. live: a byte is written there whenever a session is live. Returns the exit code. */
 int cli_top_service_run(const struct cli_top_options *options, const char *dir, int live);
+
+/* Has a session measure calls and, where events of the kernel are asked for, log them too. pid: the
+ * target; 0: not known. Returns 0, or -1 with an error. */
+int cli_top_choose_payload(struct ip_session_options *options, pid_t pid);
 
 /* In a worker: has iprobed measure one process, where this user may not trace it. dir: of its
  * trace. is_live: called when it is measured. Returns -1 where iprobed is not needed or not

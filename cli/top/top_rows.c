@@ -12,9 +12,10 @@
 #include "common/selection/selection.h"
 
 static const char *const names[CLI_TOP_COLUMNS] = {
-	[CLI_TOP_RATE] = "rate",   [CLI_TOP_CALLS] = "calls", [CLI_TOP_SELF] = "self",
-	[CLI_TOP_TOTAL] = "total", [CLI_TOP_AVG] = "avg",     [CLI_TOP_P50] = "p50",
-	[CLI_TOP_P99] = "p99",	   [CLI_TOP_MAX] = "max",     [CLI_TOP_FUNCTION] = "function"};
+	[CLI_TOP_RATE] = "rate",	[CLI_TOP_CALLS] = "calls", [CLI_TOP_SELF] = "self",
+	[CLI_TOP_TOTAL] = "total",	[CLI_TOP_AVG] = "avg",	   [CLI_TOP_P50] = "p50",
+	[CLI_TOP_P99] = "p99",		[CLI_TOP_MAX] = "max",	   [CLI_TOP_WAIT] = "wait",
+	[CLI_TOP_FUNCTION] = "function"};
 
 const char *cli_top_column_name(enum cli_top_column column)
 {
@@ -107,6 +108,8 @@ static double key_of(const struct cli_top_row *r, enum cli_top_column column)
 		return r->p99;
 	case CLI_TOP_MAX:
 		return r->max_ns;
+	case CLI_TOP_WAIT:
+		return r->has_wait ? r->wait.waited_ns : 0;
 	default:
 		return 0;
 	}
@@ -144,7 +147,8 @@ static int upwards(const void *a, const void *b)
 	return x->key != y->key ? (x->key > y->key ? 1 : -1) : -by_name(x, y);
 }
 
-static void count_payloads(const struct ip_recording *s, struct cli_top_rows *ret)
+/* log_too: what a session of iprobe top's own measures is logged as well. */
+static void count_payloads(const struct ip_recording *s, bool log_too, struct cli_top_rows *ret)
 {
 	_cleanup_free_ uint8_t *seen = calloc(1, s->nfunctions);
 
@@ -153,9 +157,12 @@ static void count_payloads(const struct ip_recording *s, struct cli_top_rows *re
 
 		if (n->silent || !n->function || seen[n->function]++)
 			continue;
+		const bool own = log_too && n->payload == IP_RECORDING_LOG;
+
 		ret->functions +=
-			n->payload == IP_RECORDING_HIST || n->payload == IP_RECORDING_COUNT;
-		ret->logged += n->payload == IP_RECORDING_LOG || n->payload == IP_RECORDING_USER;
+			n->payload == IP_RECORDING_HIST || n->payload == IP_RECORDING_COUNT || own;
+		ret->logged +=
+			(n->payload == IP_RECORDING_LOG && !own) || n->payload == IP_RECORDING_USER;
 	}
 	ret->silent = ip_recording_silent(s);
 }
@@ -165,6 +172,33 @@ struct making {
 	double seconds;
 	struct cli_top_rows *rows;
 };
+
+static void clear_row(struct cli_top_row *row)
+{
+	free(row->text);
+	for (size_t i = 0; row->has_wait && i < row->wait.nobjects; i++)
+		free(row->wait.objects[i].name);
+}
+
+/* The next reading clears what the objects were taken from; the screen may still show the row. */
+static int own_objects(struct cli_top_row *row)
+{
+	const size_t n = row->has_wait ? row->wait.nobjects : 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct cli_top_object *object = &row->wait.objects[i];
+
+		row->wait.nobjects = i + 1;
+		if (!object->name)
+			continue;
+		object->name = strdup(object->name);
+		if (!object->name) {
+			clear_row(row);
+			return ip_error("out of memory");
+		}
+	}
+	return 0;
+}
 
 /* Adds the rows of one process (by index), or of all together (pid 0). */
 static int add_rows(const struct making *m, const struct cli_top_snapshot *s, pid_t pid,
@@ -184,14 +218,21 @@ static int add_rows(const struct making *m, const struct cli_top_snapshot *s, pi
 			difference(&s->now->functions[i], before ? &before->functions[i] : NULL);
 		struct cli_top_row *row = &rows->items[rows->n];
 		const struct ip_count *all = &s->now->functions[i];
+		struct cli_top_wait wait;
+		const bool has_wait =
+			rows->has_waits && cli_top_kernel_wait(s->kernel, i, pid, &wait);
 
-		if (!d.calls || (o->wanted && !o->wanted[i]))
+		/* a call that waits all the time has neither begun nor ended */
+		if ((!d.calls && !(has_wait && wait.open)) || (o->wanted && !o->wanted[i]))
 			continue;
 		*row = (struct cli_top_row){.function = i,
 					    .pid = pid,
 					    .name = ip_names_get(s->names, i),
 					    .shown = ip_names_shown(s->names, i),
-					    .all_calls = all->calls};
+					    .all_calls = all->calls,
+					    .has_wait = has_wait};
+		if (has_wait)
+			row->wait = wait; /* its objects are not the row's yet */
 		fill(row, s, &d, m->seconds);
 		row->key = key_of(row, o->sort);
 		row->waits = all->has_self &&
@@ -204,8 +245,10 @@ static int add_rows(const struct making *m, const struct cli_top_snapshot *s, pi
 		rows->waits_ns += row->waits ? row->self_ns : 0;
 		if (row->waits && o->waits == CLI_TOP_WAITS_HIDE)
 			rows->hidden++;
-		else
+		else if (own_objects(row) == 0)
 			rows->n++;
+		else
+			return -1;
 	}
 	return 0;
 }
@@ -244,6 +287,10 @@ int cli_top_rows_make(const struct cli_top_snapshot *s, const struct cli_live_co
 		.by_thread = order->by_thread,
 		.has_cpu = s->cpu->known && !order->since_start,
 		.cpu_ns = since(s->cpu->used_ns, s->cpu->before_ns)};
+	ret->has_waits = s->kernel && !order->since_start && !order->by_thread;
+	ret->kernel_lost = ret->has_waits ? s->kernel->lost : 0;
+	ret->kept_ns = ret->has_waits && s->kernel->kept_ns < ret->interval_ns ? s->kernel->kept_ns
+									       : ret->interval_ns;
 	m.seconds = ret->interval_ns / 1e9;
 	if (order->by_thread)
 		done = cli_top_threads_add(s, processes, order->filter, order->since_start,
@@ -258,7 +305,7 @@ int cli_top_rows_make(const struct cli_top_snapshot *s, const struct cli_live_co
 		cli_top_rows_clear(ret);
 		return -1;
 	}
-	count_payloads(s->recording, ret);
+	count_payloads(s->recording, s->kernel, ret);
 	if (ret->n)
 		qsort(ret->items, ret->n, sizeof(*ret->items),
 		      order->reverse ? upwards : downwards);
@@ -268,7 +315,7 @@ int cli_top_rows_make(const struct cli_top_snapshot *s, const struct cli_live_co
 void cli_top_rows_clear(struct cli_top_rows *rows)
 {
 	for (size_t i = 0; i < rows->n; i++)
-		free(rows->items[i].text);
+		clear_row(&rows->items[i]);
 	free(rows->items);
 	*rows = (struct cli_top_rows){0};
 }

@@ -73,13 +73,15 @@ static int work(void *context, const struct ip_service_task *task, int socket,
 	struct ip_session_service service = {.dir = task->dir,
 					     .name = task->name,
 					     .written = task->written,
-					     .parent = getppid()};
+					     .parent = getppid(),
+					     .own_kernel = true};
 	struct ip_session_options options = {.functions = s->options->functions,
 					     .own = "iprobe top's own recording",
 					     .duration_ns = task->left_ns,
 					     .memory = s->options->memory,
 					     .max_stop_ns = s->options->max_stop_ns,
 					     .marks_tails = true,
+					     .kernel = s->options->kernel,
 					     .started = task->started,
 					     .service = &service,
 					     .on_live = tell_live,
@@ -107,7 +109,7 @@ static int work(void *context, const struct ip_service_task *task, int socket,
 		if (asked >= 0)
 			return asked;
 	}
-	if (code < 0 || ip_payload_rules_add(&options.payloads, "hist") < 0)
+	if (code < 0 || cli_top_choose_payload(&options, task->pid) < 0)
 		return cli_fail();
 	options.dir = dir;
 	code = ip_session_attach(task->pid, &options, &summary) < 0;

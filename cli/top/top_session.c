@@ -52,6 +52,9 @@ struct cli_top_session {
 	struct cli_top_service service;
 	struct cli_live_counts counts;
 	struct cli_top_cpu cpu;
+	bool has_kernel;
+	struct cli_top_kernel kernel;
+	bool told_kernel; /* that processes are without */
 	/* The directory above dir. Its text is in memory shared with the child, which makes the
 	 * directory. NULL: another iprobe has the session. */
 	char *own;
@@ -67,6 +70,20 @@ struct cli_top_session {
 };
 
 /* ---- the child ---- */
+
+int cli_top_choose_payload(struct ip_session_options *options, pid_t pid)
+{
+	if (ip_payload_rules_add(&options->payloads, "hist") < 0)
+		return -1;
+	if (pid && !cli_top_kernel_fits(pid))
+		options->kernel.groups = 0;
+	if (!options->kernel.groups)
+		return 0;
+	/* calls are logged, too */
+	options->overwrite = options->save_timed = true;
+	ip_payload_rules_log_too(&options->payloads);
+	return 0;
+}
 
 /* Removes the tree, whose parent is the directory in which it was made. If another directory has
  * the parent's name now, it does not hold the tree. */
@@ -139,6 +156,7 @@ static _Noreturn void be_session(const struct cli_top_options *o, struct cli_top
 					     .memory = o->memory,
 					     .max_stop_ns = o->max_stop_ns,
 					     .marks_tails = true,
+					     .kernel = o->kernel,
 					     .on_live = tell_live,
 					     .context = &live};
 	struct ip_session_summary summary;
@@ -150,7 +168,7 @@ static _Noreturn void be_session(const struct cli_top_options *o, struct cli_top
 	if (getppid() != parent)
 		_exit(1);
 	/* not earlier: a child that is killed before this leaves nothing behind */
-	if (make_directory(s) < 0 || ip_payload_rules_add(&options.payloads, "hist") < 0)
+	if (make_directory(s) < 0 || cli_top_choose_payload(&options, o->pid) < 0)
 		_exit(cli_fail());
 	if (s->several)
 		_exit(cli_top_service_run(o, s->dir, live));
@@ -365,6 +383,7 @@ int cli_top_session_begin(const struct cli_top_options *o, bool terminal,
 	s->words = s->kept = -1;
 	s->terminal = terminal;
 	s->counts.full_names = o->full_names;
+	s->has_kernel = o->kernel.groups;
 	done = join(s);
 	if (done <= 0)
 		return done;
@@ -417,6 +436,7 @@ int cli_top_session_end(struct cli_top_session *s)
 		close(s->words);
 	cli_live_counts_clear(&s->counts);
 	cli_top_cpu_clear(&s->cpu);
+	cli_top_kernel_clear(&s->kernel);
 	cli_top_service_clear(&s->service);
 	free(s->said);
 	if (s->own)
@@ -448,6 +468,19 @@ const struct cli_live_counts *cli_top_session_counts(const struct cli_top_sessio
 int cli_top_session_fd(const struct cli_top_session *s)
 {
 	return s->words;
+}
+
+const char *cli_top_session_without_kernel(struct cli_top_session *s)
+{
+	static char line[320];
+	const size_t n = s->has_kernel && !s->own ? s->counts.n : s->kernel.without;
+
+	if (!n || s->told_kernel)
+		return NULL;
+	s->told_kernel = true;
+	snprintf(line, sizeof(line), "%zu process%s without waits: %s", n, n == 1 ? "" : "es",
+		 s->own ? s->kernel.why : "the session was begun by another command");
+	return line;
 }
 
 const char *cli_top_session_said(struct cli_top_session *s)
@@ -508,7 +541,19 @@ int cli_top_session_read(struct cli_top_session *s, struct cli_top_snapshot *ret
 		return 0;
 	if (cli_top_cpu_read(&s->cpu, c) < 0)
 		return -1;
-	*ret = (struct cli_top_snapshot){c->recording, c->names, c->now,
-					 c->before,    renewed,	 &s->cpu};
+	/* of sessions that have ended there is no snapshot */
+	if (s->has_kernel && s->own && !s->read_last) {
+		if (cli_top_kernel_read(&s->kernel, c, s->own) < 0)
+			return -1;
+	} else {
+		cli_top_kernel_clear(&s->kernel);
+	}
+	*ret = (struct cli_top_snapshot){c->recording,
+					 c->names,
+					 c->now,
+					 c->before,
+					 renewed,
+					 &s->cpu,
+					 s->has_kernel ? &s->kernel : NULL};
 	return 1;
 }

@@ -237,7 +237,7 @@ static void print_rows(FILE *out, struct view *v, size_t lines, size_t columns)
 	if (v->first + room > v->rows.n)
 		v->first = v->rows.n > room ? v->rows.n - room : 0;
 	ip_print(out, CLI_SCREEN_BOLD);
-	cli_top_print_head(out, columns, v->sort, v->by_thread);
+	cli_top_print_head(out, columns, v->sort, &v->rows);
 	ip_print(out, "\n");
 	for (shown = 0; v->first + shown < v->rows.n && shown < room; shown++) {
 		if (v->first + shown == row)
@@ -419,6 +419,8 @@ static void add_callees(struct view *v)
 static void step(struct view *v, int by)
 {
 	v->sort = (v->sort + CLI_TOP_COLUMNS + by) % CLI_TOP_COLUMNS;
+	if (v->sort == CLI_TOP_WAIT && !v->options->kernel.groups) /* there is no such column */
+		v->sort += by < 0 ? -1 : 1;
 	v->first = 0;
 	free(v->chosen);
 	v->chosen = NULL;
@@ -580,11 +582,14 @@ static int run(struct view *v)
 	v->next_ns = now_ns() + v->delay_ns;
 	while (!v->quit && !ip_interrupted) {
 		const char *said = cli_top_session_said(v->session);
+		const char *without = cli_top_session_without_kernel(v->session);
 		uint64_t now;
 		int key;
 
 		if (said)
 			snprintf(v->message, sizeof(v->message), "%s", said);
+		if (without)
+			snprintf(v->message, sizeof(v->message), "%s", without);
 		if (show(v) < 0)
 			return -1;
 		key = cli_screen_key(v->end_ns && v->end_ns < v->next_ns ? v->end_ns : v->next_ns,
@@ -617,6 +622,7 @@ int cli_top_view(const struct cli_top_options *options, struct cli_top_session *
 			 .waits = options->waits};
 	int done;
 
+	snprintf(v.message, sizeof(v.message), "%s", options->no_kernel);
 	if (options->duration_ns)
 		v.end_ns = now_ns() + options->duration_ns;
 	if (cli_screen_open("--batch does without") < 0)

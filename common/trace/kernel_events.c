@@ -3,6 +3,7 @@
  * The table of the kernel's events: which tracepoint each comes from, and what is kept of it.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/arch/syscalls.h"
@@ -270,18 +271,34 @@ char *ip_kernel_groups_text(unsigned groups)
 	return strdup(text);
 }
 
-bool ip_kernel_stream_name(const char *name, bool *ret_all)
+bool ip_kernel_segment_parse(const char *text, uint32_t *ret)
+{
+	const size_t n = strspn(text, "0123456789");
+	unsigned long number;
+
+	/* each has one name */
+	if (!n || n > 9 || text[n] || (*text == '0' && n > 1))
+		return false;
+	number = strtoul(text, NULL, 10);
+	*ret = number;
+	return true;
+}
+
+bool ip_kernel_stream_name_parse(const char *name, struct ip_kernel_stream_name *ret)
 {
 	static const char *const parts[] = {IP_KERNEL_ALL, IP_KERNEL_TARGET, IP_KERNEL_STATE};
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		size_t n = strlen(parts[i]);
+		size_t n = strlen(parts[i]), digits;
 
-		if (strncmp(name, parts[i], n) || name[n] != '_' || !name[n + 1] ||
-		    strspn(name + n + 1, "0123456789") != strlen(name + n + 1))
+		if (strncmp(name, parts[i], n) || name[n] != '_')
 			continue;
-		*ret_all = i == 0;
-		return true;
+		digits = strspn(name + n + 1, "0123456789");
+		*ret = (struct ip_kernel_stream_name){.base = n + 1 + digits, .all = i == 0};
+		ret->in_segments = name[ret->base] == '-';
+		return digits && (ret->in_segments ? ip_kernel_segment_parse(name + ret->base + 1,
+									     &ret->segment)
+						   : !name[ret->base]);
 	}
 	return false;
 }

@@ -9,6 +9,12 @@
  *   DIR/kernel/target_N     events of CPU N that happen while a thread of the target runs there
  *   DIR/kernel/state_0      what was so when the recording of a process began
  *
+ * Where the newest part of a trace is kept alone, there are segments: all_N-SEGMENT and so on, and
+ * DIR/iprobe/descriptors-SEGMENT. Segments follow each other without a gap, and the oldest ones are
+ * removed. Each can be read without those before it: its state_0-SEGMENT tells what was so when it
+ * began, of the threads that were recorded then, and the counts of its packets begin anew. A stream
+ * that has begun has a file in each later segment.
+ *
  * A stream is a sequence of packets. A packet is a struct ip_kernel_packet_header, then events up
  * to content_size, and nothing after them. An event is a struct ip_kernel_event_header, then the
  * fields of its kind in their order, packed. Everything is little-endian.
@@ -135,8 +141,19 @@ size_t ip_kernel_type_size(enum ip_kernel_type type);
 /* The size of an event's fields. -1: there is no such event. */
 int ip_kernel_fields_size(unsigned id);
 
-/* Whether a file of DIR/kernel is a stream, by its name. *ret_all: it is one of all processes. */
-bool ip_kernel_stream_name(const char *name, bool *ret_all);
+/* The parts of the name of a stream's file: all_3, or all_3-17 in segment 17. */
+struct ip_kernel_stream_name {
+	size_t base;	  /* the length of all_3 */
+	uint32_t segment; /* 0 where in_segments is false */
+	bool in_segments;
+	bool all; /* it has events of all processes */
+};
+
+/* Whether a file of DIR/kernel is a stream, by its name. */
+bool ip_kernel_stream_name_parse(const char *name, struct ip_kernel_stream_name *ret);
+
+/* Whether a text is the number of a segment, as it stands in names. */
+bool ip_kernel_segment_parse(const char *text, uint32_t *ret);
 
 /* Reads which groups --kernel asks for, "sched,irq"; "all": all of them. Returns 0, or -1 with an
  * error. */

@@ -41,7 +41,10 @@ static bool is_ours(const char *name)
 					    IP_TRACE_PAYLOAD,	 IP_TRACE_PIECES,
 					    IP_TRACE_MEMBERS,	 IP_TRACE_SUBDIR "/metadata",
 					    IP_TRACE_DESCRIPTORS};
+	static const char descriptors[] = IP_TRACE_DESCRIPTORS "-";
+	const char *in_segments = strrchr(descriptors, '/') + 1;
 	size_t n = strlen(name) - (ends_in(name, ".new") ? 4 : 0);
+	uint32_t segment;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		const char *known = names[i] + strlen(IP_TRACE_SUBDIR "/");
@@ -49,15 +52,17 @@ static bool is_ours(const char *name)
 		if (strlen(known) == n && !memcmp(known, name, n))
 			return true;
 	}
+	if (!strncmp(name, in_segments, strlen(in_segments)))
+		return ip_kernel_segment_parse(name + strlen(in_segments), &segment);
 	return ends_in(name, ".probes");
 }
 
 static bool is_kernel(const char *name)
 {
-	bool all;
+	struct ip_kernel_stream_name parsed;
 
 	return !strcmp(name, "metadata") || !strcmp(name, "metadata.new") ||
-	       ip_kernel_stream_name(name, &all);
+	       ip_kernel_stream_name_parse(name, &parsed);
 }
 
 /* The sub-directories of a trace, and which files each has. What says that it is a trace goes last.

@@ -292,7 +292,7 @@ int ip_client_sums_make(struct ip_trace_reader *trace, const struct ip_states *s
 			const struct ip_client_connections *connections, bool by_port,
 			struct ip_client_sums *ret)
 {
-	static const struct ip_open_calls_ops ops = {on_run, pass, on_opened};
+	static const struct ip_open_calls_ops ops = {on_run, pass, on_opened, NULL};
 	struct maker m = {
 		.states = states, .intervals = intervals, .connections = connections, .to = ret};
 	const uint64_t whole = cpu_time(states, connections);

@@ -4,6 +4,7 @@
  */
 #include "analysis/wait/descriptors/descriptors.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -20,6 +21,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/file.h"
+#include "common/trace/kernel_format.h"
 #include "common/trace/trace_format.h"
 
 #define SIZE_MOST (256u << 20)
@@ -83,20 +85,80 @@ int ip_descriptors_parse(char *text, struct ip_descriptors *ret)
 	return 0;
 }
 
+/* Appends a file to the text of others. */
+static int append(const char *path, char **text, size_t *size)
+{
+	_cleanup_free_ char *more = NULL;
+	char *grown;
+	size_t n;
+
+	if (ip_read_regular_text(path, SIZE_MOST, &more, &n) < 0)
+		return -1;
+	if (n + *size > SIZE_MOST)
+		return ip_error("%s: with the files before it, it is too large", path);
+	grown = realloc(*text, *size + n + 2);
+	if (!grown)
+		return ip_error("out of memory");
+	*text = grown;
+	/* the last line of the file before may not be whole */
+	if (*size && grown[*size - 1] != '\n')
+		grown[(*size)++] = '\n';
+	memcpy(grown + *size, more, n + 1);
+	*size += n;
+	return 0;
+}
+
+/* Reads the files of segments (common/trace/kernel_format.h). What they tell is in order of time by
+ * itself: the lines have times. */
+static int read_segments(const char *dir, char **text, size_t *size)
+{
+	static const char *const base = IP_TRACE_DESCRIPTORS "-";
+	const char *name = strrchr(base, '/') + 1;
+	_cleanup_free_ char *sub = NULL;
+	_cleanup_closedir_ DIR *open_dir = NULL;
+	const struct dirent *entry;
+	int ret = 0;
+
+	if (asprintf(&sub, "%s/" IP_TRACE_SUBDIR, dir) < 0) {
+		sub = NULL;
+		return ip_error("out of memory");
+	}
+	open_dir = opendir(sub);
+	while (ret == 0 && open_dir && (entry = readdir(open_dir))) {
+		_cleanup_free_ char *path = NULL;
+		uint32_t segment;
+
+		if (strncmp(entry->d_name, name, strlen(name)) ||
+		    !ip_kernel_segment_parse(entry->d_name + strlen(name), &segment))
+			continue;
+		if (asprintf(&path, "%s/%s", sub, entry->d_name) < 0) {
+			path = NULL;
+			return ip_error("out of memory");
+		}
+		ret = append(path, text, size);
+	}
+	return ret;
+}
+
 int ip_descriptors_read(const char *dir, struct ip_descriptors *ret)
 {
 	_cleanup_free_ char *path = NULL;
-	size_t size;
+	size_t size = 0;
 
 	*ret = (struct ip_descriptors){0};
 	if (asprintf(&path, "%s/%s", dir, IP_TRACE_DESCRIPTORS) < 0) {
 		path = NULL;
 		return ip_error("out of memory");
 	}
-	if (ip_access(path, F_OK) < 0 && errno == ENOENT)
-		return 0;
-	if (ip_read_regular_text(path, SIZE_MOST, &ret->memory, &size) < 0)
+	if ((ip_access(path, F_OK) == 0 || errno != ENOENT) &&
+	    append(path, &ret->memory, &size) < 0)
 		return -1;
+	if (read_segments(dir, &ret->memory, &size) < 0) {
+		ip_descriptors_clear(ret);
+		return -1;
+	}
+	if (!ret->memory)
+		return 0;
 	if (ip_descriptors_parse(ret->memory, ret) == 0)
 		return 0;
 	ip_descriptors_clear(ret);

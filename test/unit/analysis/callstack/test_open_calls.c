@@ -53,6 +53,7 @@ struct log {
 	uint32_t calls;
 	uint32_t fails; /* at this call; 0: at none */
 	int64_t above[8];
+	uint32_t ended;
 };
 
 static bool on_run(void *context, const struct ip_thread_packets *run)
@@ -85,7 +86,15 @@ static int on_opened(void *context, const struct ip_frame *frame, const uint32_t
 	return log->calls == log->fails ? -1 : 0;
 }
 
-static const struct ip_open_calls_ops ops = {on_run, pass, on_opened};
+static void on_closed(void *context, const struct ip_frame *frame, uint64_t end,
+		      enum ip_frame_end how)
+{
+	struct log *log = context;
+
+	log->ended += end > frame->start && how != IP_END_UNFINISHED;
+}
+
+static const struct ip_open_calls_ops ops = {on_run, pass, on_opened, on_closed};
 
 static void write_file(const char *path, const void *data, size_t size)
 {
@@ -169,6 +178,7 @@ static void test_each_piece_of_time(void **state)
 	assert_int_equal(events, 2 * sizeof(steps) / sizeof(*steps));
 	assert_int_equal(log.runs, 2);
 	assert_int_equal(log.calls, 5);
+	assert_int_equal(log.ended, 5);
 	assert_memory_equal(log.above, above, sizeof(above));
 	assert_int_equal(log.n, sizeof(wanted) / sizeof(*wanted));
 	for (size_t i = 0; i < log.n; i++) {

@@ -635,6 +635,88 @@ static void test_damage(void **state)
 	ip_states_destroy(states);
 }
 
+/* What has been written of a stream becomes its file of a segment; the counts begin anew. */
+static void cut(struct writer *w, const char *part, uint32_t cpu, uint32_t segment)
+{
+	char from[32], to[48];
+
+	snprintf(from, sizeof(from), "%s_%u", part, cpu);
+	snprintf(to, sizeof(to), "%s_%u-%u", part, cpu, segment);
+	assert_int_equal(renameat(w->dir, from, w->dir, to), 0);
+	w->packets[cpu] = w->lost = 0;
+}
+
+/* Thread 7 is blocked over the end of a segment; what was lost before the first one is not told. */
+static void write_segments(struct writer *w)
+{
+	w->lost = 5;
+	switch_to(w, 100, 7, 1, 0);
+	flush(w, "all", 0);
+	cut(w, "all", 0, 3);
+	switch_to(w, 150, 0, 0, 8);
+	flush(w, "all", 0);
+	cut(w, "all", 0, 4);
+	switch_to(w, 200, 8, 1, 7);
+	flush(w, "all", 0);
+	cut(w, "all", 0, 5);
+}
+
+static void test_segments(void **state)
+{
+	struct writer *w = *state;
+	struct ip_states *states;
+
+	write_segments(w);
+	states = states_of(w);
+	assert_int_equal(states->lost, 5);
+	assert_int_equal(states->end, 200);
+	assert_int_equal(span(states, 7, 120)->state, IP_THREAD_BLOCKED);
+	assert_int_equal(span(states, 7, 200)->state, IP_THREAD_RUNNING);
+	ip_states_destroy(states);
+	/* the oldest is gone */
+	unlinkat(w->dir, "all_0-3", 0);
+	states = states_of(w);
+	assert_int_equal(states->lost, 0);
+	assert_int_equal(states->begin, 150);
+	assert_int_equal(span(states, 8, 160)->state, IP_THREAD_RUNNING);
+	ip_states_destroy(states);
+	/* it is back, and one is missing behind it: it does not count */
+	write_segments(w);
+	unlinkat(w->dir, "all_0-4", 0);
+	states = states_of(w);
+	assert_int_equal(states->begin, 200);
+	assert_int_equal(states->lost, 0);
+	ip_states_destroy(states);
+}
+
+/* Another stream has the segment that this one misses: it is read up to there. */
+static void test_a_stream_without_a_segment(void **state)
+{
+	struct writer *w = *state;
+	struct ip_kernel_reader *reader;
+	struct ip_states *states;
+
+	write_segments(w);
+	unlinkat(w->dir, "all_0-4", 0);
+	switch_to(w, 110, 0, 0, 9);
+	flush(w, "all", 1);
+	cut(w, "all", 1, 3);
+	switch_to(w, 160, 9, 1, 0);
+	flush(w, "all", 1);
+	cut(w, "all", 1, 4);
+	switch_to(w, 260, 0, 0, 9);
+	flush(w, "all", 1);
+	cut(w, "all", 1, 5);
+	assert_int_equal(ip_kernel_reader_open(w->path, &reader), 1);
+	states = ip_states_read(reader);
+	assert_non_null(states);
+	assert_int_equal(states->end, 100);
+	assert_non_null(*ip_kernel_reader_damage(reader));
+	assert_non_null(strstr(*ip_kernel_reader_damage(reader), "its next segment is missing"));
+	ip_kernel_reader_close(reader);
+	ip_states_destroy(states);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -662,6 +744,8 @@ int main(void)
 		TEST(test_false_wakings),
 		TEST(test_many_cpus),
 		TEST(test_damage),
+		TEST(test_segments),
+		TEST(test_a_stream_without_a_segment),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

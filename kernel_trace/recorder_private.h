@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of the recorder share: instances and the thread (recorder.c), segments
+ * (recorder_segments.c).
+ */
+#ifndef IP_RECORDER_PRIVATE_H
+#define IP_RECORDER_PRIVATE_H
+
+#include <kbuffer.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "common/trace/trace_segments.h"
+#include "kernel_trace/descriptor_log.h"
+#include "kernel_trace/kernel_segments.h"
+#include "kernel_trace/kernel_stream.h"
+#include "kernel_trace/recorder.h"
+#include "kernel_trace/tracefs_place.h"
+
+enum { ALL, TARGET, INSTANCES };
+
+/* The buffer of one CPU in one instance. */
+struct source {
+	int fd, instance;
+	unsigned cpu;
+	bool more; /* it was not read to its end */
+	struct ip_kernel_stream stream;
+};
+
+/* What the thread that reads is asked to do: what it notes of a process belongs between the events
+ * that it reads. */
+enum asked { NOTHING, JOIN, WRITE_OUT };
+
+struct request {
+	enum asked what;
+	pid_t pid; /* JOIN: its events are to be recorded from now on */
+	bool done;
+	int result;
+	char *why;
+};
+
+/* What had come before a segment. */
+struct segment_begin {
+	uint64_t events, lost;
+};
+
+struct ip_kernel_recorder {
+	unsigned groups;
+	const struct ip_kernel_sink *sink; /* NULL: files are written */
+	int trace;			   /* DIR; borrowed */
+	int dir;			   /* DIR/kernel */
+	bool in_segments;
+	struct ip_kernel_segments *kept; /* they are in memory; NULL: they are in files */
+	/* atomic: the segments that there are to be, the newest and the oldest (NULL kept) */
+	uint32_t wanted, wanted_first;
+	uint32_t segment, first;
+	uint64_t room;	  /* for what is in memory, when it is written at the end */
+	uint64_t written; /* of it */
+	struct segment_begin begins[IP_TRACE_SEGMENTS_ROOM]; /* by number mod their number */
+	pid_t *targets;					     /* that have joined */
+	size_t ntargets;
+	uint8_t uuid[16];
+	struct ip_tracefs tracefs;
+	struct ip_event_layout *layout;
+	struct tracefs_instance *instances[INSTANCES];
+	struct kbuffer *page;
+	uint8_t *bytes; /* of a page */
+	struct source *sources;
+	struct pollfd *polls;
+	size_t nsources; /* polls has one more: wake */
+	int wake;	 /* an eventfd: something is asked, or it is over */
+	bool limited;	 /* the instance of the target has threads, and is on */
+	struct ip_kernel_stream state;
+	struct ip_descriptor_log *descriptors; /* NULL: no system calls are recorded */
+	uint64_t flushed_ns;
+	pthread_t thread;
+	bool runs, stop; /* stop: atomic */
+	pthread_mutex_t lock;
+	pthread_cond_t answered;
+	/* Under the lock: what is asked, the statistics, and what went wrong (NULL:
+	 * nothing). */
+	struct request request;
+	struct ip_kernel_stats stats;
+	char *why;
+	int why_errno;
+};
+
+/* By the thread that reads, when it has taken what was in the buffers: begins the next segment
+ * where one is due. before: when it began to read them. Returns 0, or -1 with an error. */
+int ip_kernel_recorder_cut(struct ip_kernel_recorder *r, uint64_t before);
+/* What is gathered becomes part of the segments. As ip_kernel_recorder_cut(). */
+int ip_kernel_recorder_write_out(struct ip_kernel_recorder *r, uint64_t before);
+/* What of the statistics was dropped with its segments. */
+void ip_kernel_recorder_count_dropped(const struct ip_kernel_recorder *r,
+				      struct ip_kernel_stats *stats);
+/* Asks the thread that reads, and waits for the answer. Returns 0, or -1 with an error. */
+int ip_kernel_recorder_ask(struct ip_kernel_recorder *r, enum asked what, pid_t pid);
+/* Writes the metadata. dir: DIR/kernel. Returns 0, or -1 with an error. */
+int ip_kernel_recorder_describe_in(const struct ip_kernel_recorder *r, int dir,
+				   struct ip_ctf_metadata *m);
+
+#endif

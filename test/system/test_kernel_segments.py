@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Events of the kernel in traces that keep their newest part: --rotate, --overwrite, snapshots."""
+
+import json
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+from test_wait import instances, skip_without_events
+
+from iptest import memory
+from iptest.actor import last_words
+from iptest.server import Server
+
+
+@pytest.fixture
+def traced(root):
+    """An actor that may record kernel events."""
+    skip_without_events(root)
+    return root
+
+
+@pytest.fixture
+def waiting(targets, traced, programs):
+    return targets.start(traced, [programs.simple("open_waits", placement="fentry")], preload=False)
+
+
+def record(actor, target, directory, *options):
+    proc = actor.start_iprobe(
+        *("attach", target.pid, "--json", "-q", "--kernel", "-o", directory, *options)
+    )
+    memory.wait_until_live(target.pid, proc)
+    return proc
+
+
+def end(proc):
+    proc.send_signal(signal.SIGINT)
+    done = last_words(proc)
+    assert done.returncode == 0, repr(done)
+    return done.summary()
+
+
+def document(actor, *words):
+    done = actor.iprobe(words[0], "--json", *words[1:])
+    assert done.returncode == 0 and not done.stderr, repr(done)
+    return json.loads(done.stdout)
+
+
+def rows(actor, directory):
+    return {f["function"]: f for f in document(actor, "wait", directory)["functions"]}
+
+
+def segments(directory):
+    """The numbers of the segments, by stream."""
+    found = {}
+    for path in (directory / "kernel").iterdir():
+        match = re.fullmatch(r"((?:all|target|state)_\d+)-(\d+)", path.name)
+        if match:
+            found.setdefault(match[1], set()).add(int(match[2]))
+    return found
+
+
+def check_segments(directory):
+    """They follow each other, and a stream that has begun is in each later one. The first one."""
+    found = segments(directory)
+    numbers = set().union(*found.values())
+    assert numbers == set(range(min(numbers), max(numbers) + 1)), found
+    for stream, own in found.items():
+        assert own == set(range(min(own), max(numbers) + 1)), (stream, found)
+    described = {int(path.name.split("-")[1]) for path in directory.glob("iprobe/descriptors-*")}
+    assert described == numbers
+    return min(numbers)
+
+
+def count_events(directory):
+    """As an independent reader counts them, which has nothing to complain of."""
+    done = subprocess.run(
+        ["babeltrace2", directory / "kernel"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    return done.stdout.count("\n")
+
+
+def parts(row):
+    return (
+        row["cpu_ns"]
+        + row["runqueue_ns"]
+        + row["unknown_ns"]
+        + sum(b["ns"] for b in row["blocked"])
+    )
+
+
+def check_waits(actor, directory):
+    """What is unknown lies before the first segment: behind it each wait is named. Its figures."""
+    info = document(actor, "info", directory)
+    assert info["kernel_events"]["lost"] == 0, info["kernel_events"]
+    found = rows(actor, directory)
+    for row in found.values():
+        assert abs(parts(row) - row["elapsed_ns"]) <= max(1000, row["elapsed_ns"] / 1000), row
+    want = found["want"]
+    known = want["elapsed_ns"] - want["unknown_ns"]
+    futex = [b for b in want["blocked"] if b["kind"] == "futex"]
+    assert len(futex) == 1 and futex[0]["object"].startswith("&db"), want
+    assert futex[0]["ns"] >= 0.8 * known > 0, want
+    # it has waited since before the first segment began, and for what is told by its states
+    stuck = found["stuck"]
+    assert [(b["kind"], b["object"]) for b in stuck["blocked"]] == [("signal", "pause")], stuck
+    return found
+
+
+def wait_for(condition, seconds=60):
+    limit = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < limit
+        time.sleep(0.1)
+
+
+def get_stuck(target):
+    """Its thread comes to wait within a function that records."""
+    target.proc.send_signal(signal.SIGUSR1)
+    time.sleep(0.3)
+
+
+def test_rotated(traced, waiting):
+    directory = traced.dir() / "trace"
+    proc = record(traced, waiting, directory, "--rotate", "3", "--max-size", "1M")
+    get_stuck(waiting)
+    wait_for(lambda: segments(directory).get("state_0", set()) >= {3, 4})
+    summary = end(proc)
+    assert summary["kernel"]["dropped"] > 0 and summary["kernel"]["lost"] == 0
+    assert check_segments(directory) > 0
+    size = sum(path.stat().st_size for path in directory.glob("kernel/[ats]*_*"))
+    assert size < 1.5 * 2**20
+    found = check_waits(traced, directory)
+    assert found["want"]["unknown_ns"] > 0
+    assert count_events(directory) == summary["kernel"]["events"]
+    memory.assert_untouched(waiting.pid)
+    assert not instances(proc.pid)
+
+
+def test_each_segment_by_itself(traced, waiting):
+    """Those before it are removed by hand: nothing of it becomes lost, or known less well."""
+    directory = traced.dir() / "trace"
+    proc = record(traced, waiting, directory, "--rotate", "4", "--max-size", "1M")
+    get_stuck(waiting)
+    wait_for(lambda: len(segments(directory).get("state_0", ())) >= 3)
+    end(proc)
+    newest = max(segments(directory)["state_0"])
+    whole = rows(traced, directory)
+    for number in range(check_segments(directory), newest - 1):
+        for path in directory.glob(f"kernel/*-{number}"):
+            path.unlink()
+        (directory / "iprobe" / f"descriptors-{number}").unlink()
+        left = check_waits(traced, directory)
+        assert left["want"]["unknown_ns"] > whole["want"]["unknown_ns"]
+        whole = left
+    # one that is left of older ones does not count
+    before = document(traced, "wait", directory)
+    stray = directory / "kernel" / f"all_0-{newest - 3}"
+    stray.write_bytes((directory / "kernel" / f"all_0-{newest}").read_bytes())
+    assert document(traced, "wait", directory) == before
+    # a stream that misses one is read up to there: behind it nothing is known
+    stray.unlink()
+    missing = directory / "kernel" / f"all_0-{newest - 1}"
+    if missing.exists():
+        missing.rename(directory / "iprobe" / "session.new")
+        done = traced.iprobe("wait", directory)
+        assert done.returncode == 0, repr(done)
+
+
+def test_flight_recorder(traced, waiting):
+    """A snapshot, another one, and what is written at the end have the newest events alone."""
+    directory, first, second = (traced.dir() / name for name in ("trace", "first", "second"))
+    proc = record(traced, waiting, directory, "--overwrite", "--memory", "512K")
+    get_stuck(waiting)
+    assert traced.iprobe("snapshot", waiting.pid, "-o", first).returncode == 0
+    start = check_segments(first)
+    check_waits(traced, first)
+    time.sleep(3)
+    wait_for(lambda: not segments(directory))
+    assert traced.iprobe("snapshot", waiting.pid, "-o", second).returncode == 0
+    found = check_waits(traced, second)
+    assert check_segments(second) > start and found["want"]["unknown_ns"] > 0
+    # nothing behind its beginning is unknown: the newest call of want is known whole
+    slow = document(traced, "wait", "--of", "want", second)["calls"]
+    assert slow
+    assert segments(directory) == {}
+    summary = end(proc)
+    assert summary["kernel"]["dropped"] > 0 and summary["kernel"]["lost"] == 0
+    assert check_segments(directory) >= check_segments(second)
+    check_waits(traced, directory)
+    assert count_events(directory) == summary["kernel"]["events"]
+    assert summary["kernel"]["bytes"] <= 600 << 10
+    # a trace of that kind is recognized where it is replaced
+    for _ in range(2):
+        assert traced.iprobe("snapshot", waiting.pid, "-o", second).returncode == 1
+        proc = record(traced, waiting, directory, "--overwrite", "--memory", "512K")
+        end(proc)
+    memory.assert_untouched(waiting.pid)
+
+
+def test_a_child(traced, programs, targets):
+    """Of what the target has forked, each later segment has the states, too."""
+    server = Server(traced, programs, targets, workers=1)
+    directory = traced.dir() / "trace"
+    options = ("--follow-fork", "--rotate", "3", "--max-size", "1M")
+    proc = traced.start_iprobe(
+        *("attach", server.pid, "-q", "--json", "--kernel", "-o", directory, *options)
+    )
+    memory.wait_until_live(server.pid, proc)
+    assert server.say("fork") is not None
+    wait_for(lambda: segments(directory).get("state_0", set()) >= {3})
+    summary = end(proc)
+    assert summary["kernel"]["lost"] == 0
+    check_segments(directory)
+
+
+def test_what_is_refused(traced, waiting):
+    for words, said in (
+        (("--rotate", "3", "--children"), "is for one process"),
+        (("--overwrite", "--children"), "is for one process"),
+        (("--resume",), "--kernel does not go with --resume"),
+        (("--rotate", "3", "--overwrite"), "one of them"),
+    ):
+        done = traced.iprobe("attach", waiting.pid, "--kernel", *words)
+        assert done.returncode == 2 and said in done.stderr, repr(done)
+    memory.assert_untouched(waiting.pid)
