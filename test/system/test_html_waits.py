@@ -7,7 +7,7 @@ and what the program does, and in a browser.
 import pytest
 from test_html import browser, document, export  # noqa: F401
 from test_html_browser import AXIS, HEAD, ROW, View
-from test_wait import blocked
+from test_wait import blocked, skip_without_events
 from test_wait_export import ROUNDS, off_cpu, turns, waits  # noqa: F401
 
 RUNNING, RUNNABLE, BLOCKED = 1, 2, 3
@@ -96,6 +96,27 @@ def test_the_tree_of_waits(turns, page_of):  # noqa: F811
     assert totals[("consume", "await_turn", "futex:&turn")] > 0
     for name in ("consume", "produce"):
         assert abs(totals[(name,)] - off_cpu(known[name])) < 1000
+
+
+def test_names_of_many_wakers(root, programs):
+    """Each thread that a bar mentions has its name, however many there are."""
+    skip_without_events(root)
+    directory = root.dir()
+    done = root.iprobe(
+        *("run", "-q", "--kernel", "--kernel-buffer", "64M", "-o", directory / "trace", "--"),
+        *(programs.simple("wakers", placement="fentry"), "7000"),
+    )
+    assert done.returncode == 0, repr(done)
+    data = document(export(root, directory / "trace"))["waits"]
+    woken = {
+        by
+        for lane in data["threads"]
+        for _, _, state, _, by, _ in bars(lane, "states", 4)
+        if state == BLOCKED and by > 0
+    }
+    named = {name for tid, name in data["names"].items() if int(tid) in woken}
+    assert len(woken) > 6500 and woken <= {int(tid) for tid in data["names"]}
+    assert len({name for name in named if name.startswith("waker-")}) > 6000
 
 
 def test_a_trace_without_events_of_the_kernel(me, programs):
