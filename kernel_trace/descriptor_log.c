@@ -93,7 +93,7 @@ static int open_out(struct ip_descriptor_log *log)
 	return -1;
 }
 
-struct ip_descriptor_log *ip_descriptor_log_open(int dir, bool in_segments,
+struct ip_descriptor_log *ip_descriptor_log_open(int dir, bool in_segments, uint32_t segment,
 						 struct ip_kernel_segments *kept)
 {
 	struct ip_descriptor_log *log = calloc(1, sizeof(*log));
@@ -107,6 +107,7 @@ struct ip_descriptor_log *ip_descriptor_log_open(int dir, bool in_segments,
 	}
 	log->dir = dir;
 	log->in_segments = in_segments;
+	log->segment = segment;
 	log->kept = kept;
 	if (open_out(log) == 0)
 		return log;

@@ -31,9 +31,9 @@ struct ip_descriptor_log;
 
 struct ip_kernel_segments;
 
-/* dir: of the trace. in_segments: it has a file for each segment, from segment 0 on; kept: which
+/* dir: of the trace. in_segments: it has a file for each segment, from that segment on; kept: which
  * are in memory; NULL: they are written. Both are borrowed. Returns NULL with an error. */
-struct ip_descriptor_log *ip_descriptor_log_open(int dir, bool in_segments,
+struct ip_descriptor_log *ip_descriptor_log_open(int dir, bool in_segments, uint32_t segment,
 						 struct ip_kernel_segments *kept);
 void ip_descriptor_log_close(struct ip_descriptor_log *log);
 

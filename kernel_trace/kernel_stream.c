@@ -174,6 +174,12 @@ static int write_mark(struct ip_kernel_stream *stream, uint64_t tsc)
 	return ret;
 }
 
+int ip_kernel_stream_begin(struct ip_kernel_stream *stream, uint64_t tsc)
+{
+	stream->packets = 1;
+	return write_mark(stream, tsc);
+}
+
 int ip_kernel_stream_cut(struct ip_kernel_stream *stream, uint32_t segment, uint64_t tsc)
 {
 	if (ip_kernel_stream_flush(stream) < 0)

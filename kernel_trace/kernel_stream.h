@@ -61,6 +61,10 @@ int ip_kernel_stream_lost(struct ip_kernel_stream *stream, uint64_t total);
 
 /* Writes what is gathered. Returns 0, or -1 with an error. */
 int ip_kernel_stream_flush(struct ip_kernel_stream *stream);
+/* Begins the stream by a packet without events that tells of a gap up to tsc. Returns 0, or -1 with
+ * an error. */
+int ip_kernel_stream_begin(struct ip_kernel_stream *stream, uint64_t tsc);
+
 /* Ends the segment, and begins another one. The events up to tsc are all that there are. Returns 0,
  * or -1 with an error. */
 int ip_kernel_stream_cut(struct ip_kernel_stream *stream, uint32_t segment, uint64_t tsc);

@@ -52,6 +52,7 @@ static int add_source(struct ip_kernel_recorder *r, int instance, unsigned cpu)
 	ip_kernel_stream_init(&source.stream, r->dir, r->uuid, parts[instance], cpu);
 	source.stream.sink = r->sink;
 	source.stream.in_segments = r->in_segments;
+	source.stream.segment = r->segment;
 	source.stream.kept = r->kept;
 	r->sources[r->nsources++] = source;
 	return 0;
@@ -126,6 +127,8 @@ static int make_dir(struct ip_kernel_recorder *r, int dir)
 	if (r->sink)
 		return 0;
 	r->dir = ip_dir_make(dir, IP_KERNEL_SUBDIR);
+	if (r->dir < 0 && errno == EEXIST && r->resumes)
+		r->dir = ip_dir_open(dir, IP_KERNEL_SUBDIR);
 	if (r->dir < 0)
 		return ip_error_errno("cannot make the directory %s of the trace",
 				      IP_KERNEL_SUBDIR);
@@ -142,7 +145,9 @@ int ip_kernel_recorder_create(const struct ip_kernel_options *options, int dir,
 	r->groups = options->groups;
 	r->trace = dir;
 	r->dir = r->tracefs.fd = r->wake = -1;
-	r->in_segments = options->in_segments || options->keep;
+	r->resumes = options->resumes;
+	r->in_segments = options->in_segments || options->keep || r->resumes;
+	r->segment = r->first = r->wanted = r->wanted_first = options->segment;
 	r->room = UINT64_MAX;
 	if (options->keep)
 		r->kept = ip_kernel_segments_create(options->keep);
@@ -166,11 +171,13 @@ int ip_kernel_recorder_create(const struct ip_kernel_options *options, int dir,
 	ip_instance_remove_left();
 	r->layout = ip_event_layout_read();
 	if (!r->layout || tell_missing(r) < 0 || make_dir(r, dir) < 0 ||
+	    (r->resumes && !r->kept && ip_kernel_recorder_find_begun(r) < 0) ||
 	    make_instances(r, options->buffer) < 0)
 		goto fail;
 	r->state.dir = r->dir;
+	r->state.segment = r->segment;
 	if (r->groups >> IP_KERNEL_GROUP_SYSCALLS & 1 && !r->sink) {
-		r->descriptors = ip_descriptor_log_open(dir, r->in_segments, r->kept);
+		r->descriptors = ip_descriptor_log_open(dir, r->in_segments, r->segment, r->kept);
 		if (!r->descriptors)
 			goto fail;
 	}
@@ -280,7 +287,8 @@ static int turn(struct ip_kernel_recorder *r, int *nap)
 
 static void count(struct ip_kernel_recorder *r)
 {
-	struct ip_kernel_stats stats = {.events = r->state.events, .bytes = r->state.bytes};
+	struct ip_kernel_stats stats = {.events = r->state.events,
+					.bytes = r->begun + r->state.bytes};
 
 	if (r->descriptors)
 		stats.bytes += ip_descriptor_log_bytes(r->descriptors);
@@ -427,11 +435,24 @@ static int switch_off(struct ip_kernel_recorder *r)
 	return 0;
 }
 
+/* Each stream tells where the gap ends: all of them at one time, before anything is recorded. */
+static int end_gap(struct ip_kernel_recorder *r)
+{
+	const uint64_t now = ip_clock_now();
+
+	for (size_t i = 0; i < r->nsources; i++)
+		if (ip_kernel_stream_begin(&r->sources[i].stream, now) < 0)
+			return -1;
+	return 0;
+}
+
 int ip_kernel_recorder_start(struct ip_kernel_recorder *r)
 {
 	sigset_t all, before;
 	int error;
 
+	if (r->resumes && !r->kept && end_gap(r) < 0)
+		return -1;
 	if (r->instances[ALL] && ip_instance_switch(r->instances[ALL], true) < 0)
 		return -1;
 	/* Signals are for the session's thread: they interrupt its system calls. */

@@ -44,6 +44,10 @@ struct ip_kernel_options {
 	/* the trace keeps its newest part: the events are in segments, and
 	 * ip_kernel_recorder_keep() tells which there are to be */
 	bool in_segments;
+	/* an iprobe that was killed has begun the trace: its events, if there are some, are
+	 * followed by a gap. The next segment has at least this number */
+	bool resumes;
+	uint32_t segment;
 	/* bytes: so much of the newest events is kept in memory, and written at the end; 0: all are
 	 * written at once */
 	uint64_t keep;

@@ -50,13 +50,14 @@ struct ip_kernel_recorder {
 	const struct ip_kernel_sink *sink; /* NULL: files are written */
 	int trace;			   /* DIR; borrowed */
 	int dir;			   /* DIR/kernel */
-	bool in_segments;
+	bool in_segments, resumes;
 	struct ip_kernel_segments *kept; /* they are in memory; NULL: they are in files */
 	/* atomic: the segments that there are to be, the newest and the oldest (NULL kept) */
 	uint32_t wanted, wanted_first;
 	uint32_t segment, first;
 	uint64_t room;	  /* for what is in memory, when it is written at the end */
 	uint64_t written; /* of it */
+	uint64_t begun;	  /* bytes of files that were there: of a trace that is not in pieces */
 	struct segment_begin begins[IP_TRACE_SEGMENTS_ROOM]; /* by number mod their number */
 	pid_t *targets;					     /* that have joined */
 	size_t ntargets;
@@ -89,6 +90,9 @@ struct ip_kernel_recorder {
 /* By the thread that reads, when it has taken what was in the buffers: begins the next segment
  * where one is due. before: when it began to read them. Returns 0, or -1 with an error. */
 int ip_kernel_recorder_cut(struct ip_kernel_recorder *r, uint64_t before);
+/* With options that resume: looks at what there is, whose id the trace keeps, and chooses the
+ * segment. Returns 0, or -1 with an error. */
+int ip_kernel_recorder_find_begun(struct ip_kernel_recorder *r);
 /* What is gathered becomes part of the segments. As ip_kernel_recorder_cut(). */
 int ip_kernel_recorder_write_out(struct ip_kernel_recorder *r, uint64_t before);
 /* What of the statistics was dropped with its segments. */

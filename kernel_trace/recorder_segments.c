@@ -2,11 +2,13 @@
 /*
  * The segments of the kernel's events. recorder.h has the steps.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <tracefs.h>
 #include <unistd.h>
 
@@ -135,6 +137,55 @@ static void remove_up_to(struct ip_kernel_recorder *r, uint32_t first)
 		snprintf(name, sizeof(name), IP_TRACE_DESCRIPTORS "-%u", r->first);
 		remove_one(r->trace, name);
 	}
+}
+
+/* The id of the trace in the first packet of a stream. */
+static bool read_id(const struct ip_kernel_recorder *r, const char *name, uint8_t ret[16])
+{
+	_cleanup_close_ int fd =
+		openat(r->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct ip_kernel_packet_header h;
+
+	if (fd < 0 || pread(fd, &h, sizeof(h), 0) != sizeof(h) || h.magic != IP_CTF_MAGIC)
+		return false;
+	memcpy(ret, h.uuid, sizeof(h.uuid));
+	return true;
+}
+
+int ip_kernel_recorder_find_begun(struct ip_kernel_recorder *r)
+{
+	int fd = openat(r->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	uint64_t bytes = 0;
+	bool known = false;
+
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return ip_error_errno("cannot read the directory %s of the trace",
+				      IP_KERNEL_SUBDIR);
+	}
+	while ((entry = readdir(dir))) {
+		struct ip_kernel_stream_name name;
+		struct stat st;
+
+		if (!ip_kernel_stream_name_parse(entry->d_name, &name))
+			continue;
+		known = known || read_id(r, entry->d_name, r->uuid);
+		if (fstatat(r->dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			bytes += st.st_size;
+		if (!name.in_segments)
+			continue;
+		if (name.segment >= r->segment)
+			r->segment = name.segment + 1;
+		if (name.segment < r->first)
+			r->first = name.segment;
+	}
+	/* pieces count what is in them */
+	r->begun = r->wanted ? 0 : bytes;
+	r->wanted = r->segment;
+	return 0;
 }
 
 int ip_kernel_recorder_cut(struct ip_kernel_recorder *r, uint64_t before)

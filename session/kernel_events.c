@@ -48,6 +48,11 @@ int ip_session_kernel_begin(struct ip_session *s)
 	options.in_segments = ip_trace_rotates(s->trace);
 	/* as much as of the events of functions */
 	options.keep = s->options->overwrite ? s->options->memory : 0;
+	options.resumes = s->options->resume;
+	/* the newest piece may have events of the kernel, of the iprobe that was killed */
+	if (options.resumes && options.in_segments &&
+	    ip_trace_rotate_now(s->trace, &options.segment) < 0)
+		return -1;
 	if (ip_kernel_recorder_create(&options, ip_trace_dirfd(s->trace), &s->kernel) < 0)
 		return -1;
 	if (ip_trace_sync(s->trace) < 0 || describe(s) < 0)

@@ -30,6 +30,7 @@
 #include "hotpatcher/plan/bounds.h"
 #include "hotpatcher/plan/plan_conflicts.h"
 #include "hotpatcher/shm/area_trace.h"
+#include "session/kernel_events.h"
 #include "session/session_private.h"
 
 static int take_selections(struct ip_session *s)
@@ -168,7 +169,8 @@ int ip_session_resume(struct ip_session *s, struct ip_session_options *options)
 	s->area->may_read = own.may_read;
 	if (ip_area_resume(s->area, s->target->pid, session) < 0 || take_selections(s) < 0 ||
 	    ip_session_begin_collector(s, s->options->max_size ? s->options->max_size : max_size) <
-		    0)
+		    0 ||
+	    ip_session_kernel_begin(s) < 0)
 		return -1;
 	ip_collector_resume(s->collector);
 	if (options->overwrite)

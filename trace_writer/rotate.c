@@ -166,16 +166,14 @@ static uint32_t next_first(const struct ip_trace_rotation *r)
 	return first;
 }
 
-int ip_rotation_make_room(struct ip_trace *trace, size_t size)
+/* Steps 1 and 2: a new piece begins. */
+static int begin_piece(struct ip_trace *trace)
 {
 	struct ip_trace_rotation *r = trace->rotation;
+	const uint32_t before = ip_rotation_first(trace);
 	struct ip_clock_reading now;
 	struct ip_trace_segment next;
-	uint32_t before;
 
-	if (!r || !r->in_newest || r->in_newest + size <= r->piece_size)
-		return 0;
-	before = ip_rotation_first(trace);
 	ip_clock_read(&now);
 	next = r->total;
 	next.number = r->pieces.newest + 1;
@@ -195,7 +193,24 @@ int ip_rotation_make_room(struct ip_trace *trace, size_t size)
 	if (next.first == before)
 		return 0;
 	trace->bytes = r->total.bytes - ip_trace_segments_first(&r->pieces)->bytes;
-	return each_file(trace, remove_old); /* step 2 */
+	return each_file(trace, remove_old);
+}
+
+int ip_rotation_make_room(struct ip_trace *trace, size_t size)
+{
+	const struct ip_trace_rotation *r = trace->rotation;
+
+	if (!r || !r->in_newest || r->in_newest + size <= r->piece_size)
+		return 0;
+	return begin_piece(trace);
+}
+
+int ip_trace_rotate_now(struct ip_trace *trace, uint32_t *ret_newest)
+{
+	if (begin_piece(trace) < 0)
+		return -1;
+	*ret_newest = ip_rotation_newest(trace);
+	return 0;
 }
 
 int ip_trace_rotate_if_full(struct ip_trace *trace, uint32_t *ret_first, uint32_t *ret_newest)

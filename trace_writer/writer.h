@@ -66,6 +66,8 @@ void ip_trace_rotated(const struct ip_trace *trace, struct ip_trace_rotated *ret
 /* Of a trace in pieces: begins another piece if the newest one is full already. *ret_first,
  * *ret_newest: the pieces that exist. Returns 0, or -1 with an error. */
 int ip_trace_rotate_if_full(struct ip_trace *trace, uint32_t *ret_first, uint32_t *ret_newest);
+/* Begins another piece. *ret_newest: its number. Returns 0, or -1 with an error. */
+int ip_trace_rotate_now(struct ip_trace *trace, uint32_t *ret_newest);
 /* Nanoseconds from the trace's start to tsc, as exactly as the clock is known by now. */
 uint64_t ip_trace_ns(const struct ip_trace *trace, uint64_t tsc);
 /* Adds ip_trace_rotated() as a line of the session file. Call this at the end. */

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #include "common/error.h"
 #include "common/trace/trace_format.h"
 
+#define NO_SEGMENT   (-1)	  /* before segment 0 */
 #define PACKET_MOST  (128u << 10) /* a larger one is damaged: ours have 64 KiB */
 #define STREAMS_MOST (3 * IP_KERNEL_CPUS_MAX)
 #define OPEN_MOST    128u /* files that stay open: machines have more CPUs than limits allow */
@@ -26,8 +28,8 @@
 struct stream {
 	char *path; /* of its present file */
 	char *base; /* the name without the segment */
-	/* the segments that it has files of, in their order; NULL: it has one file */
-	uint32_t *segments;
+	/* the segments that it has files of, in their order; NO_SEGMENT: one without */
+	int64_t *segments;
 	size_t nsegments, segment; /* segment: index of the present one */
 	int fd;			   /* -1: it is opened for each packet */
 	bool stays_open;
@@ -40,6 +42,7 @@ struct stream {
 	uint32_t size, at; /* of the packet; of the next event in it */
 	uint64_t discarded, end;
 	bool begun;	   /* a packet has been read */
+	bool gap;	   /* its packet tells of one before it */
 	uint64_t last_tsc; /* of the event before */
 	struct ip_kernel_record next;
 };
@@ -154,6 +157,7 @@ static int take_packet(struct ip_kernel_reader *reader, struct stream *s, int fd
 		return ip_error_errno("cannot read %s", s->path);
 	if ((size_t)n < s->size)
 		return damage(reader, s, "its last packet, at %lu, is cut off", s->offset);
+	s->gap = !s->offset && h.packet_seq_num;
 	*ret_lost = h.events_discarded - s->discarded;
 	*ret_since = s->end;
 	s->offset += s->size;
@@ -169,10 +173,12 @@ static int take_packet(struct ip_kernel_reader *reader, struct stream *s, int fd
 
 static int name_file(const struct ip_kernel_reader *reader, struct stream *s)
 {
+	const int64_t segment = s->segments[s->segment];
+
 	free(s->path);
-	if ((s->segments ? asprintf(&s->path, "%s/%s-%u", reader->path, s->base,
-				    s->segments[s->segment])
-			 : asprintf(&s->path, "%s/%s", reader->path, s->base)) >= 0)
+	if ((segment == NO_SEGMENT
+		     ? asprintf(&s->path, "%s/%s", reader->path, s->base)
+		     : asprintf(&s->path, "%s/%s-%" PRId64, reader->path, s->base, segment)) >= 0)
 		return 0;
 	s->path = NULL;
 	return ip_error("out of memory");
@@ -215,14 +221,14 @@ static int next_packet(struct ip_kernel_reader *reader, struct stream *s, uint64
 static int advance(struct ip_kernel_reader *reader, struct stream *s)
 {
 	struct ip_kernel_event_header h;
-	uint64_t lost, since;
+	uint64_t lost = 0, since = 0;
 	int fields, got;
 
 	while (s->at == s->size) {
 		got = next_packet(reader, s, &lost, &since);
 		if (got <= 0)
 			return got;
-		if (lost) {
+		if (lost || (s->gap && since)) {
 			uint64_t tsc = s->end;
 
 			if (s->at < s->size)
@@ -314,8 +320,7 @@ static struct stream *find_stream(struct ip_kernel_reader *reader, const char *n
 	for (size_t i = reader->nstreams; i-- > 0;) {
 		struct stream *s = &reader->streams[i];
 
-		if (!strncmp(s->base, name, parsed->base) && !s->base[parsed->base] &&
-		    parsed->in_segments && s->segments)
+		if (!strncmp(s->base, name, parsed->base) && !s->base[parsed->base])
 			return s;
 	}
 	return NULL;
@@ -337,22 +342,20 @@ static int add_file(struct ip_kernel_reader *reader, const char *name,
 		if (!s->base)
 			return ip_error("out of memory");
 	}
-	if (!parsed->in_segments)
-		return 0;
 	if (ip_array_grow(&s->segments, s->nsegments, sizeof(*s->segments)) < 0)
 		return -1;
-	s->segments[s->nsegments++] = parsed->segment;
+	s->segments[s->nsegments++] = parsed->in_segments ? (int64_t)parsed->segment : NO_SEGMENT;
 	return 0;
 }
 
 static int by_number(const void *left, const void *right)
 {
-	const uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+	const int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
 
 	return a < b ? -1 : a > b;
 }
 
-static bool has_segment(const struct ip_kernel_reader *reader, uint32_t number)
+static bool has_segment(const struct ip_kernel_reader *reader, int64_t number)
 {
 	for (size_t i = 0; i < reader->nstreams; i++)
 		if (reader->streams[i].nsegments &&
@@ -366,7 +369,7 @@ static bool has_segment(const struct ip_kernel_reader *reader, uint32_t number)
  * count that follow each other up to the newest. */
 static void leave_out_older(struct ip_kernel_reader *reader)
 {
-	uint32_t first = 0;
+	int64_t first = NO_SEGMENT;
 
 	for (size_t i = 0; i < reader->nstreams; i++) {
 		const struct stream *s = &reader->streams[i];
@@ -376,7 +379,7 @@ static void leave_out_older(struct ip_kernel_reader *reader)
 		if (s->nsegments && s->segments[s->nsegments - 1] > first)
 			first = s->segments[s->nsegments - 1];
 	}
-	while (first && has_segment(reader, first - 1))
+	while (first != NO_SEGMENT && has_segment(reader, first - 1))
 		first--;
 	for (size_t i = 0; i < reader->nstreams; i++) {
 		struct stream *s = &reader->streams[i];
@@ -391,7 +394,7 @@ static int open_files(struct ip_kernel_reader *reader)
 	for (size_t i = 0; i < reader->nstreams; i++) {
 		struct stream *s = &reader->streams[i];
 
-		if (s->segments && s->segment == s->nsegments)
+		if (s->segment == s->nsegments)
 			continue; /* it has none that counts */
 		if (name_file(reader, s) < 0)
 			return -1;

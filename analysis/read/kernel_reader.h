@@ -16,7 +16,8 @@
 #include "common/trace/kernel_format.h"
 
 /* The id of a record that is no event: what happened on the CPU from lost_since to tsc is not
- * known. all: in any process; else of the target's threads alone. */
+ * known; lost is 0 where nothing was recorded meanwhile (a gap). all: in any process; else of the
+ * target's threads alone. */
 #define IP_KERNEL_LOST UINT16_MAX
 
 struct ip_kernel_record {

@@ -330,6 +330,21 @@ static int add_making(struct ip_states *s, const struct ip_descriptor_birth *mak
 	return 0;
 }
 
+/* Nobody knows which descriptors were closed in a gap, in any process. */
+static int close_all(struct ip_states *s, uint64_t tsc)
+{
+	const struct ip_closing all = {.tsc = tsc, .to = UINT32_MAX};
+	const struct ip_closing *last = s->nclosings ? &s->closings[s->nclosings - 1] : NULL;
+
+	/* of one CPU after the other */
+	if (last && !last->tid && last->tsc == tsc)
+		return 0;
+	if (ip_array_grow(&s->closings, s->nclosings, sizeof(all)) < 0)
+		return -1;
+	s->closings[s->nclosings++] = all;
+	return 0;
+}
+
 /* Events of a CPU were lost: whoever did not run on another one may have done anything. */
 static int note_loss(struct ip_states *s, const struct ip_kernel_record *r)
 {
@@ -342,18 +357,27 @@ static int note_loss(struct ip_states *s, const struct ip_kernel_record *r)
 		return ip_error("the kernel's events have too many losses");
 	if (!r->all && add_making(s, &(struct ip_descriptor_birth){.tsc = r->tsc}) < 0)
 		return -1;
+	if (!r->all && !r->lost && close_all(s, r->tsc) < 0)
+		return -1;
 	for (size_t i = 0; i < s->n && !r->all; i++) {
+		s->threads[i].calls_known = false;
 		s->threads[i].call.number = s->threads[i].broken.number = IP_NO_CALL;
 		s->threads[i].fault = 0;
 		s->threads[i].polled = 0;
 	}
 	for (size_t i = 0; i < s->n && r->all; i++) {
 		struct ip_thread_states *t = &s->threads[i];
-		const struct ip_thread_span *last = last_span(t);
+		struct ip_thread_span *last = last_span(t);
 
 		if (!last || last->state == IP_THREAD_GONE ||
 		    (last->state == IP_THREAD_RUNNING && last->cpu != r->cpu))
 			continue;
+		/* a gap began earlier in the stream of this CPU than in that of another one */
+		if (!r->lost && last->state == IP_THREAD_UNKNOWN && last->from > r->lost_since &&
+		    t->nspans > 1 &&
+		    (last[-1].state != IP_THREAD_RUNNING || last[-1].cpu == r->cpu))
+			last->from =
+				last[-1].from < r->lost_since ? r->lost_since : last[-1].from + 1;
 		if (begin_span(t, &(struct ip_thread_span){.from = last->from > r->lost_since
 									   ? last->from
 									   : r->lost_since,
@@ -579,6 +603,8 @@ static int note_call_state(struct ip_states *s, const struct ip_kernel_record *r
 	memcpy(t->call.arguments, r->fields + CALL_ARGUMENTS, sizeof(t->call.arguments));
 	if (!t->nspans)
 		return begin_wait(t, s->begin, 'S');
+	if (state_of(t) == IP_THREAD_UNKNOWN)
+		return begin_wait(t, r->tsc, 'S');
 	if (state_of(t) == IP_THREAD_BLOCKED) {
 		t->first_wait = last_span(t)->wait;
 		t->waits[t->first_wait].call = t->call;

@@ -367,9 +367,6 @@ static const char *contradiction(const struct ip_session_options *o)
 		return "--kernel-buffer is the room for events of --kernel: add that option";
 	if (o->kernel.groups && o->coarse)
 		return "--kernel does not go with --time coarse";
-	if (o->kernel.groups && o->resume)
-		return "--kernel does not go with --resume: the events of the kernel end where the "
-		       "iprobe was killed, and are not begun anew";
 	if (o->rotate && o->overwrite)
 		return "--overwrite keeps the newest in memory and writes it once, --rotate keeps "
 		       "it on disk: one of them";

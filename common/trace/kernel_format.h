@@ -11,9 +11,14 @@
  *
  * Where the newest part of a trace is kept alone, there are segments: all_N-SEGMENT and so on, and
  * DIR/iprobe/descriptors-SEGMENT. Segments follow each other without a gap, and the oldest ones are
- * removed. Each can be read without those before it: its state_0-SEGMENT tells what was so when it
+ * removed: what is older than a number that is missing does not count. Each segment can be read
+ * without those before it: its state_0-SEGMENT tells what was so when it
  * began, of the threads that were recorded then, and the counts of its packets begin anew. A stream
  * that has begun has a file in each later segment.
+ *
+ * Where an iprobe was killed and another one goes on with the trace, the next segment begins with
+ * packet 1 of each stream, which is empty: from the last packet before it to its time nothing is
+ * known. Segments follow streams without segments then, too.
  *
  * A stream is a sequence of packets. A packet is a struct ip_kernel_packet_header, then events up
  * to content_size, and nothing after them. An event is a struct ip_kernel_event_header, then the

@@ -29,6 +29,7 @@ struct worker {
 	struct ip_thread_call call; /* in which it is */
 	uint32_t client, before;    /* before: whom it worked for when the call asked for work */
 	bool begins, closes;
+	bool seen;	/* one of its calls was seen to begin or to return */
 	bool by_answer; /* it works for whom it has answered: another thread has read */
 	uint64_t since, free_since;
 };
@@ -270,6 +271,7 @@ static int lose(struct reading *r, const struct ip_kernel_record *record)
 		if (leave(r, &r->workers[i], record->lost_since) < 0)
 			return -1;
 		r->workers[i].call.number = IP_NO_CALL;
+		r->workers[i].seen = false;
 		r->workers[i].before = IP_NOBODY;
 		r->workers[i].free_since = record->tsc;
 	}
@@ -294,7 +296,7 @@ static int take(struct reading *r, const struct ip_kernel_record *record)
 	}
 	if (record->id == IP_KERNEL_SYSCALL_STATE) {
 		w = worker_of(r, ip_kernel_s32(record, CALL_TID));
-		if (!w || w->call.number != IP_NO_CALL)
+		if (!w || w->seen || w->call.number != IP_NO_CALL)
 			return w ? 0 : -1;
 		w->call = (struct ip_thread_call){.begin = record->tsc,
 						  .number = ip_kernel_s32(record, CALL_NUMBER)};
@@ -307,6 +309,7 @@ static int take(struct reading *r, const struct ip_kernel_record *record)
 	w = worker_of(r, record->tid);
 	if (!w)
 		return -1;
+	w->seen = true;
 	if (record->id >= IP_KERNEL_SYSCALL_EXIT)
 		return return_from(r, w, ip_kernel_u64(record, 0), record->tsc);
 	if (record->id - IP_KERNEL_SYSCALL_ENTRY == SYS_restart_syscall)

@@ -33,7 +33,7 @@ static int setup(void **state)
 	n->dir = ip_dir_make_temporary("/tmp", "test-log", &n->place);
 	assert_true(n->dir >= 0);
 	assert_int_equal(mkdirat(n->dir, "iprobe", 0700), 0);
-	n->log = ip_descriptor_log_open(n->dir, false, NULL);
+	n->log = ip_descriptor_log_open(n->dir, false, 0, NULL);
 	assert_non_null(n->log);
 	*state = n;
 	return 0;

@@ -689,6 +689,48 @@ static void test_segments(void **state)
 	ip_states_destroy(states);
 }
 
+/* The recording was broken off, and gone on with: threads are not known in between, nor are their
+ * calls, but for what is so when it goes on. Nothing was lost. */
+static void test_a_gap(void **state)
+{
+	const struct {
+		int32_t tid, number;
+		uint64_t arguments[6];
+	} __attribute__((packed)) fields = {7, SYS_pause, {0}};
+	struct writer *w = *state;
+	struct ip_states *states;
+
+	/* what comes later is written first: its files get their names then */
+	for (uint32_t cpu = 0; cpu < 2; cpu++) {
+		w->packets[cpu] = 1;
+		w->used = sizeof(struct ip_kernel_packet_header);
+		w->begin = w->end = 200;
+		flush(w, "all", cpu);
+		if (!cpu) {
+			switch_to(w, 300, 0, 0, 8);
+			flush(w, "all", cpu);
+		}
+		cut(w, "all", cpu, 0);
+	}
+	put(w, IP_KERNEL_SYSCALL_STATE, 210, 7, 0, &fields, sizeof(fields));
+	flush(w, "state", 0);
+	cut(w, "state", 0, 0);
+	switch_to(w, 90, 0, 0, 6);
+	flush(w, "all", 1);
+	switch_to(w, 100, 7, 1, 8);
+	flush(w, "all", 0);
+	states = states_of(w);
+	assert_int_equal(states->lost, 0);
+	assert_int_equal(span(states, 7, 100)->state, IP_THREAD_UNKNOWN);
+	assert_int_equal(span(states, 7, 150)->state, IP_THREAD_UNKNOWN);
+	assert_int_equal(wait_at(states, 7, 220)->call.number, SYS_pause);
+	/* it had a CPU whose stream tells of the gap, too */
+	assert_int_equal(span(states, 6, 95)->state, IP_THREAD_UNKNOWN);
+	assert_int_equal(span(states, 8, 250)->state, IP_THREAD_UNKNOWN);
+	assert_int_equal(span(states, 8, 300)->state, IP_THREAD_RUNNING);
+	ip_states_destroy(states);
+}
+
 /* Another stream has the segment that this one misses: it is read up to there. */
 static void test_a_stream_without_a_segment(void **state)
 {
@@ -745,6 +787,7 @@ int main(void)
 		TEST(test_many_cpus),
 		TEST(test_damage),
 		TEST(test_segments),
+		TEST(test_a_gap),
 		TEST(test_a_stream_without_a_segment),
 	};
 
