@@ -377,6 +377,35 @@ static void look_for_kernel(struct cli_top_options *o)
 		o->sort = CLI_TOP_SELF;
 }
 
+/* iprobed has no events of the kernel for its users: it is asked for the rest. */
+static int via_daemon(struct cli_top_options *o, int argc, char **argv)
+{
+	_cleanup_free_ char **words = calloc(argc + 1, sizeof(*words));
+	int n = 0, code, index = optind, socket = -1;
+
+	if (!words) {
+		ip_error("out of memory");
+		return cli_fail();
+	}
+	for (int i = 0; i < argc; i++) {
+		const bool buffer = !strcmp(argv[i], "--kernel-buffer");
+
+		if (i && (buffer || !strcmp(argv[i], "--kernel") ||
+			  !strncmp(argv[i], "--kernel-buffer=", strlen("--kernel-buffer="))))
+			i += buffer;
+		else
+			words[n++] = argv[i];
+	}
+	if (o->kernel.groups && cli_via_daemon_wanted(o->pid, &socket) > 0)
+		ip_print(stderr, "iprobe: no waits are shown: iprobed records no events of the "
+				 "kernel\n");
+	if (socket >= 0)
+		close(socket);
+	code = cli_via_daemon_try(IP_REQUEST_TOP, o->pid, n, words, LETTERS, long_options, NULL);
+	optind = index;
+	return code;
+}
+
 int cmd_top(int argc, char **argv)
 {
 	struct cli_top_options o;
@@ -385,8 +414,7 @@ int cmd_top(int argc, char **argv)
 	int done, ended, code = parse(argc, argv, &o);
 
 	if (code < 0 && o.pid)
-		code = cli_via_daemon_try(IP_REQUEST_TOP, o.pid, argc, argv, LETTERS, long_options,
-					  NULL);
+		code = via_daemon(&o, argc, argv);
 	if (code >= 0)
 		return code;
 	cli_catch_signals();

@@ -66,6 +66,11 @@ def test_top_by_iprobed(daemon, user, member, target, who):
         f["function"] for f in pictures[-1]["functions"]
     }, pictures
     assert idle(target.pid) and not list(daemon.state.iterdir())
+    # iprobed has no events of the kernel: the rest is shown
+    words = ("--kernel", "--kernel-buffer", "1M", "-b", "-n", "1", "-d", "100ms", target.pid)
+    done = who.iprobe("top", *words, env=daemon.env)
+    assert done.returncode == 0 and "work" in done.stdout and "%WAIT" not in done.stdout
+    assert done.stderr.count("no waits are shown") == 1, repr(done)
     proc = who.start_iprobe("top", "-b", "-f", "work", target.pid, env=daemon.env)
     wait_until_live(target.pid)
     proc.kill()
