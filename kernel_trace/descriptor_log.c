@@ -25,9 +25,10 @@
 #include "kernel_trace/descriptor_name.h"
 #include "kernel_trace/kernel_segments.h"
 
-#define TEXT_MAX	256
-#define CONNECTING_MOST 64u
-#define NUMBERS		4096 /* of descriptors, of which times are kept one by one */
+#define TEXT_MAX     256
+#define CALLS_MOST   64u     /* that are open at once */
+#define WAITED_TICKS 100000u /* an open(2) that takes longer may be that of a FIFO */
+#define NUMBERS	     4096    /* of descriptors, of which times are kept one by one */
 #define LOOK_NS                                                                                    \
 	5000000ull /* of the CPU: the most that a look takes; the buffers fill up meanwhile */
 
@@ -36,6 +37,7 @@ struct made {
 	uint64_t tsc;
 	int32_t tid, fd;
 	bool looked;
+	bool waited; /* the call took long */
 	pid_t pid;
 	const char *kind; /* NULL: it is gone, or was not looked at */
 	char text[TEXT_MAX];
@@ -57,11 +59,13 @@ struct ip_descriptor_log {
 	size_t size;
 	uint64_t bytes;
 	struct ip_descriptor_names *names;
-	/* sockets that are being connected: what they are is known when the call returns */
-	struct {
+	/* sockets that are being connected, and opens of files: what they are is known when the
+	 * call returns */
+	struct call {
+		uint64_t tsc; /* of its begin */
 		int32_t tid, fd;
-	} connecting[CONNECTING_MOST];
-	size_t nconnecting;
+	} calls[CALLS_MOST];
+	size_t ncalls;
 	struct made made[IP_DESCRIPTORS_MOST];
 	size_t n;
 	struct times times[NUMBERS + 1]; /* the last one: of all larger numbers */
@@ -193,7 +197,7 @@ int ip_descriptor_log_scan(struct ip_descriptor_log *log, pid_t pid, uint64_t ts
 	ip_descriptor_names_renew(log->names);
 	while (dir && (entry = readdir(dir)) && ip_now_ns() < until)
 		if (*entry->d_name >= '0' && *entry->d_name <= '9' &&
-		    ip_descriptor_name(log->names, pid, atoi(entry->d_name), &kind, text,
+		    ip_descriptor_name(log->names, pid, atoi(entry->d_name), false, &kind, text,
 				       sizeof(text)) == 0)
 			put(log, tsc, pid, atoi(entry->d_name), kind, text);
 	return check(log);
@@ -204,12 +208,13 @@ static bool makes_pair(unsigned number)
 	return number == SYS_pipe || number == SYS_pipe2 || number == SYS_socketpair;
 }
 
-static void add(struct ip_descriptor_log *log, uint64_t tsc, int32_t tid, int32_t fd)
+static void add(struct ip_descriptor_log *log, uint64_t tsc, int32_t tid, int32_t fd, bool waited)
 {
 	if (fd >= 0 && times_of(log, fd)->made < tsc)
 		times_of(log, fd)->made = tsc;
 	if (log->n < IP_DESCRIPTORS_MOST)
-		log->made[log->n++] = (struct made){.tsc = tsc, .tid = tid, .fd = fd};
+		log->made[log->n++] =
+			(struct made){.tsc = tsc, .tid = tid, .fd = fd, .waited = waited};
 }
 
 static void closed(struct ip_descriptor_log *log, uint64_t tsc, uint32_t from, uint32_t to)
@@ -230,28 +235,42 @@ static uint32_t argument(const uint8_t *fields, unsigned i)
 	return value;
 }
 
-static void begin_connect(struct ip_descriptor_log *log, int32_t tid, int32_t fd)
+static void begin_one(struct ip_descriptor_log *log, uint64_t tsc, int32_t tid, int32_t fd)
 {
 	size_t i = 0;
 
-	while (i < log->nconnecting && log->connecting[i].tid != tid)
+	while (i < log->ncalls && log->calls[i].tid != tid)
 		i++;
-	if (i == CONNECTING_MOST) /* returns were lost */
-		i = log->nconnecting = 0;
-	log->connecting[i].tid = tid;
-	log->connecting[i].fd = fd;
-	log->nconnecting += i == log->nconnecting;
+	if (i == CALLS_MOST) /* returns were lost */
+		i = log->ncalls = 0;
+	log->calls[i] = (struct call){.tsc = tsc, .tid = tid, .fd = fd};
+	log->ncalls += i == log->ncalls;
 }
 
-static void end_connect(struct ip_descriptor_log *log, uint64_t tsc, int32_t tid, bool succeeded)
+/* The call that a thread has begun. Returns whether it is known. */
+static bool end_one(struct ip_descriptor_log *log, int32_t tid, struct call *ret)
 {
-	for (size_t i = 0; i < log->nconnecting; i++)
-		if (log->connecting[i].tid == tid) {
-			if (succeeded)
-				add(log, tsc, tid, log->connecting[i].fd);
-			log->connecting[i] = log->connecting[--log->nconnecting];
-			return;
+	for (size_t i = 0; i < log->ncalls; i++)
+		if (log->calls[i].tid == tid) {
+			*ret = log->calls[i];
+			log->calls[i] = log->calls[--log->ncalls];
+			return true;
 		}
+	return false;
+}
+
+/* An open whose begin is not known had begun before the recording: it took long. */
+static bool end_open(struct ip_descriptor_log *log, uint64_t tsc, int32_t tid)
+{
+	struct call call;
+
+	return !end_one(log, tid, &call) || tsc - call.tsc > WAITED_TICKS;
+}
+
+static bool is_open(unsigned number)
+{
+	return number == SYS_openat || number == SYS_open || number == SYS_openat2 ||
+	       number == SYS_creat;
 }
 
 static void begin_call(struct ip_descriptor_log *log, const struct ip_kernel_event_header *h,
@@ -273,7 +292,13 @@ static void begin_call(struct ip_descriptor_log *log, const struct ip_kernel_eve
 		closed(log, h->tsc, 0, UINT32_MAX);
 		break;
 	case SYS_connect:
-		begin_connect(log, h->tid, argument(fields, 0));
+		begin_one(log, h->tsc, h->tid, argument(fields, 0));
+		break;
+	case SYS_open:
+	case SYS_openat:
+	case SYS_openat2:
+	case SYS_creat:
+		begin_one(log, h->tsc, h->tid, -1);
 		break;
 	default:
 		break;
@@ -283,8 +308,10 @@ static void begin_call(struct ip_descriptor_log *log, const struct ip_kernel_eve
 void ip_descriptor_log_event(struct ip_descriptor_log *log, const uint8_t *event)
 {
 	struct ip_kernel_event_header h;
+	struct call call;
 	unsigned number;
 	int64_t result;
+	bool waited;
 
 	memcpy(&h, event, sizeof(h));
 	if (h.id < IP_KERNEL_SYSCALL_ENTRY)
@@ -295,12 +322,14 @@ void ip_descriptor_log_event(struct ip_descriptor_log *log, const uint8_t *event
 	}
 	number = h.id - IP_KERNEL_SYSCALL_EXIT;
 	memcpy(&result, event + sizeof(h), sizeof(result));
-	if (number == SYS_connect)
-		end_connect(log, h.tsc, h.tid, !result || result == -EINPROGRESS);
+	waited = is_open(number) && end_open(log, h.tsc, h.tid);
+	if (number == SYS_connect && end_one(log, h.tid, &call) &&
+	    (!result || result == -EINPROGRESS))
+		add(log, h.tsc, h.tid, call.fd, false);
 	else if (result >= 0 && result <= INT32_MAX && ip_syscall_returns_descriptor(number))
-		add(log, h.tsc, h.tid, result);
+		add(log, h.tsc, h.tid, result, waited);
 	else if (result == 0 && makes_pair(number))
-		add(log, h.tsc, h.tid, -1);
+		add(log, h.tsc, h.tid, -1, false);
 }
 
 /* Pipes and pairs of sockets: their numbers are in the thread's memory. What the process has, and
@@ -322,7 +351,7 @@ static void look_at_pair(struct ip_descriptor_log *log, uint64_t tsc, int32_t ti
 		    (!t->noted || t->noted <= t->closed) &&
 		    readlinkat(dirfd(dir), entry->d_name, link, sizeof(link)) > 6 &&
 		    (!memcmp(link, "pipe:[", 6) || !memcmp(link, "socket", 6)))
-			add(log, tsc, tid, fd);
+			add(log, tsc, tid, fd, false);
 	}
 }
 
@@ -356,8 +385,8 @@ bool ip_descriptor_log_look(struct ip_descriptor_log *log)
 		if (m->fd < 0)
 			continue;
 		m->pid = ip_proc_status(m->tid, "Tgid");
-		if (m->pid > 0 && ip_descriptor_name(log->names, m->tid, m->fd, &m->kind, m->text,
-						     sizeof(m->text)) < 0)
+		if (m->pid > 0 && ip_descriptor_name(log->names, m->tid, m->fd, m->waited, &m->kind,
+						     m->text, sizeof(m->text)) < 0)
 			m->kind = NULL;
 	}
 	return log->n;
@@ -365,7 +394,7 @@ bool ip_descriptor_log_look(struct ip_descriptor_log *log)
 
 void ip_descriptor_log_give_up(struct ip_descriptor_log *log)
 {
-	log->n = log->nconnecting = 0;
+	log->n = log->ncalls = 0;
 }
 
 int ip_descriptor_log_write(struct ip_descriptor_log *log)

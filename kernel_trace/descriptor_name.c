@@ -27,6 +27,7 @@
 #include "common/cleanup.h"
 #include "common/now.h"
 #include "common/proc.h"
+#include "kernel_trace/fifo.h"
 #include "kernel_trace/unix_sockets.h"
 
 #define SEARCH_NS      1000000000ull /* at least, between searches for the other end of a pipe */
@@ -34,6 +35,7 @@
 #define UNIX_SHARE     20	     /* one part in so many of the time goes to their table, */
 #define UNIX_SOUGHT_NS 50000000ull   /* between two readings for one that was not found */
 #define UNIX_QUICK_NS  500000u	     /* unless it takes no longer than this */
+#define FIFO_SHARE     50	     /* one part in so many of the time goes to looks for them */
 #define LINES_MOST     100000u	     /* of a table of sockets */
 #define WORDS	       (2 * (INET6_ADDRSTRLEN + 10) + 8)
 
@@ -52,6 +54,7 @@ struct ip_descriptor_names {
 	bool read_again;	 /* for one that was not found, since they were renewed */
 	ino_t space;		 /* the network namespace that they are of; 0: they were not read */
 	uint64_t searched_ns;
+	uint64_t fifo_again_ns; /* when it may be looked for one again */
 };
 
 /* Names that the kernel gives to files without a path, and what waiting for them is. */
@@ -273,8 +276,21 @@ static void put_pipe(struct ip_descriptor_names *names, pid_t own, const char *n
 	names->searched_ns = ip_now_ns();
 }
 
-int ip_descriptor_name(struct ip_descriptor_names *names, pid_t tid, int fd, const char **ret_kind,
-		       char *ret, size_t size)
+static bool is_fifo(struct ip_descriptor_names *names, pid_t tid, int fd, bool waited)
+{
+	uint64_t begin;
+	bool ret;
+
+	if (!waited && ip_now_ns() < names->fifo_again_ns)
+		return false;
+	begin = cpu_ns();
+	ret = ip_is_fifo(tid, fd);
+	names->fifo_again_ns = ip_now_ns() + FIFO_SHARE * (cpu_ns() - begin);
+	return ret;
+}
+
+int ip_descriptor_name(struct ip_descriptor_names *names, pid_t tid, int fd, bool waited,
+		       const char **ret_kind, char *ret, size_t size)
 {
 	char path[64], link[512];
 	unsigned long inode;
@@ -298,6 +314,8 @@ int ip_descriptor_name(struct ip_descriptor_names *names, pid_t tid, int fd, con
 		for (size_t i = 0; i < sizeof(anonymous) / sizeof(anonymous[0]); i++)
 			if (!strcmp(link, anonymous[i].name))
 				*ret_kind = anonymous[i].kind;
+	} else if (*link == '/' && is_fifo(names, tid, fd, waited)) {
+		*ret_kind = "pipe";
 	}
 	return 0;
 }

@@ -234,6 +234,7 @@ static int note_waking(struct ip_states *s, const struct ip_kernel_record *r)
 		if (!t)
 			return -1;
 		waking.word = ip_wait_woken_word(&t->call);
+		waking.opens = ip_wait_is_open(&t->call);
 	}
 	t = get(s, ip_kernel_s32(r, WOKEN_TID));
 	if (!t)

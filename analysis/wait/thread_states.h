@@ -58,6 +58,7 @@ struct ip_thread_waking {
 	uint64_t word;	 /* of its process, which the waker's futex(2) names; 0: none */
 	int32_t waker;	 /* tid */
 	uint8_t context; /* IP_KERNEL_IN_*: an interrupt, no thread; 0: waker */
+	bool opens;	 /* the waker was in an open(2) */
 };
 
 /* Why a thread was blocked, and what ended that. */

@@ -199,14 +199,16 @@ static bool is_socket_call(uint16_t number)
 	}
 }
 
-/* Calls on files by their paths. */
+bool ip_wait_is_open(const struct ip_thread_call *call)
+{
+	return call->number == SYS_openat || call->number == SYS_open ||
+	       call->number == SYS_openat2 || call->number == SYS_creat;
+}
+
+/* Calls on files by their paths, but those that open them. */
 static bool is_path_call(uint16_t number)
 {
 	switch (number) {
-	case SYS_open:
-	case SYS_openat:
-	case SYS_openat2:
-	case SYS_creat:
 	case SYS_stat:
 	case SYS_lstat:
 	case SYS_newfstatat:
@@ -255,6 +257,23 @@ static void of_descriptor(struct ip_wait_object *o, const struct ip_descriptors 
 	if (!d && o->kind == IP_WAIT_OTHER)
 		o->kind = unknown;
 	o->text = d ? d->text : NULL;
+}
+
+static void of_open(struct ip_wait_object *o, const struct ip_thread_wait *wait,
+		    const struct ip_descriptors *descriptors, uint32_t pid)
+{
+	const struct ip_descriptor *d =
+		descriptors && wait->returned && wait->result >= 0 && wait->result <= INT32_MAX
+			? ip_descriptors_find(descriptors, pid, (int32_t)wait->result, wait->end)
+			: NULL;
+
+	o->kind = IP_WAIT_FILE;
+	if (d) {
+		o->kind = d->kind;
+		o->text = d->text;
+	} else if (wait->waking.tsc && !wait->waking.context && wait->waking.opens) {
+		o->kind = IP_WAIT_PIPE;
+	}
 }
 
 /* A signal broke the call off; the event has the kernel's own numbers for it. */
@@ -311,6 +330,8 @@ void ip_wait_object_of(const struct ip_thread_wait *wait, const struct ip_descri
 	else if (ip_wait_call_fd(call) >= 0)
 		of_descriptor(&o, descriptors, pid, ip_wait_call_fd(call), call->begin,
 			      is_socket_call(call->number) ? IP_WAIT_SOCKET : IP_WAIT_OTHER);
+	else if (ip_wait_is_open(call))
+		of_open(&o, wait, descriptors, pid);
 	else if (is_path_call(call->number))
 		o.kind = IP_WAIT_FILE;
 	else

@@ -6,6 +6,10 @@
  * A call that waits for several descriptors (poll, epoll, select) is charged to what ended it
  * (Dagenais and others, section 4.5.1 of their review): a timer where its time was over, a signal
  * where one broke it off, else the first descriptor that the thread used then.
+ *
+ * An open(2) that has returned waited for what its descriptor is: a FIFO (fifo(7)), which is a pipe
+ * with a path, waits for the other end to be opened. Where the descriptor is not known, and a
+ * thread that was in an open(2) itself ended the wait, it was for a FIFO, too.
  */
 #ifndef IP_WAIT_OBJECT_H
 #define IP_WAIT_OBJECT_H
@@ -86,6 +90,8 @@ bool ip_wait_is_lock(const struct ip_thread_call *call);
  * unlocking is a system call too: the lock of glibc, Rust and Go, or one that the kernel hands over
  * (PI). */
 bool ip_wait_tells_owner(const struct ip_thread_call *call, int64_t result);
+/* Whether a system call opens a file by its path. */
+bool ip_wait_is_open(const struct ip_thread_call *call);
 /* Whether a system call wakes threads that wait for a futex. */
 bool ip_wait_is_wake(const struct ip_thread_call *call);
 /* The word of the caller's process by which such a system call wakes; 0: it is none, or its word

@@ -103,6 +103,31 @@ static void test_what_was_opened(void **state)
 	close(fd);
 }
 
+/* An open that took long is looked at as one of a FIFO, however often others are made. */
+static void test_fifos(void **state)
+{
+	char dir[] = "/dev/shm/test-log.XXXXXX", path[64];
+	struct noting *n = *state;
+	int fd;
+
+	if (!mkdtemp(dir))
+		skip(); /* there is no tmpfs at that place */
+	snprintf(path, sizeof(path), "%s/ends", dir);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	for (uint64_t tsc = 1000; tsc < 1003; tsc++) {
+		call(n, tsc, SYS_openat, 0, 0);
+		returned(n, tsc + 10000000, SYS_openat, fd);
+	}
+	assert_true(ip_descriptor_log_look(n->log));
+	assert_int_equal(ip_descriptor_log_write(n->log), 0);
+	for (uint64_t tsc = 1000; tsc < 1003; tsc++)
+		assert_true(noted(n, tsc + 10000000, fd, "pipe\t/dev/shm/test-log."));
+	close(fd);
+	unlink(path);
+	rmdir(dir);
+}
+
 /* It is closed while it is looked at, by whatever thread; also where the kernel takes the lower
  * half of a register. */
 static void test_what_was_closed(void **state)
@@ -240,10 +265,15 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_what_was_opened), TEST(test_what_was_closed),
-		TEST(test_order_of_cpus),   TEST(test_ranges_and_programs),
-		TEST(test_pipes),	    TEST(test_connections),
-		TEST(test_losses),	    TEST(test_packets_without_events),
+		TEST(test_what_was_opened),
+		TEST(test_what_was_closed),
+		TEST(test_fifos),
+		TEST(test_order_of_cpus),
+		TEST(test_ranges_and_programs),
+		TEST(test_pipes),
+		TEST(test_connections),
+		TEST(test_losses),
+		TEST(test_packets_without_events),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the wait in an open(2) was for: what it has opened, a FIFO by whom it was woken, else a
+ * file.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+
+#include "analysis/wait/descriptors/descriptors.h"
+#include "analysis/wait/thread_states.h"
+#include "analysis/wait/wait_object.h"
+#include "common/trace/kernel_format.h"
+#include "test/unit/test.h"
+
+static struct ip_descriptors descriptors;
+
+static int setup(void **state)
+{
+	/* TSC, pid, descriptor, kind, text */
+	*state = strdup("100\t7\t3\tpipe\t/run/ends\n200\t7\t4\tfile\t/data/x\n");
+	return ip_descriptors_parse(*state, &descriptors);
+}
+
+static int teardown(void **state)
+{
+	ip_descriptors_clear(&descriptors);
+	return 0;
+}
+
+static struct ip_wait_object object_of(struct ip_thread_wait wait)
+{
+	struct ip_wait_object o;
+
+	wait.kind = 'S';
+	wait.next_fd = -1;
+	ip_wait_object_of(&wait, &descriptors, 7, &o);
+	return o;
+}
+
+static struct ip_thread_wait opening(uint64_t end, int64_t result)
+{
+	return (struct ip_thread_wait){.call = {.begin = 10, .number = SYS_openat},
+				       .returned = end,
+				       .end = end,
+				       .result = result};
+}
+
+static void test_named(void **state)
+{
+	struct ip_wait_object o = object_of(opening(100, 3));
+
+	assert_int_equal(o.kind, IP_WAIT_PIPE);
+	assert_string_equal(o.text, "/run/ends");
+	o = object_of(opening(200, 4));
+	assert_int_equal(o.kind, IP_WAIT_FILE);
+	assert_string_equal(o.text, "/data/x");
+	/* the number was another file's before */
+	o = object_of(opening(50, 4));
+	assert_int_equal(o.kind, IP_WAIT_FILE);
+	assert_null(o.text);
+	assert_int_equal(o.fd, -1);
+}
+
+static void test_unnamed(void **state)
+{
+	struct ip_thread_wait wait = opening(100, 9);
+
+	assert_int_equal(object_of(wait).kind, IP_WAIT_FILE);
+	/* the other end */
+	wait.waking.tsc = 90;
+	wait.waking.waker = 8;
+	wait.waking.opens = true;
+	assert_int_equal(object_of(wait).kind, IP_WAIT_PIPE);
+	/* a server of FUSE that has answered, a disk */
+	wait.waking.opens = false;
+	assert_int_equal(object_of(wait).kind, IP_WAIT_FILE);
+	wait.waking.opens = true;
+	wait.waking.context = IP_KERNEL_IN_HARDIRQ;
+	assert_int_equal(object_of(wait).kind, IP_WAIT_FILE);
+	assert_int_equal(object_of(opening(0, 0)).kind, IP_WAIT_FILE);
+	assert_int_equal(object_of(opening(100, -EINTR)).kind, IP_WAIT_FILE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_named, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_unnamed, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
