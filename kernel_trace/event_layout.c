@@ -9,8 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <tracefs.h>
 
+#include "common/abi/own_call.h"
 #include "common/arch/syscalls.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -230,11 +232,24 @@ static bool take(const struct step *step, const uint8_t *record, size_t size, ui
 	return true;
 }
 
+/* Whether the call is one of iprobe's code in the process (common/abi/own_call.h). The mark is
+ * taken out of its arguments. */
+static bool take_mark(uint64_t number, uint64_t arguments[IP_SYSCALL_ARGUMENTS])
+{
+	const bool is_copy = number == SYS_process_vm_readv || number == SYS_process_vm_writev;
+	uint64_t *argument = &arguments[is_copy ? 0 : number == SYS_mmap ? 4 : 5];
+
+	if (*argument >> 32 != IP_OWN_CALL || (argument == &arguments[5] && (uint32_t)*argument))
+		return false;
+	*argument = (int64_t)(int32_t)*argument;
+	return true;
+}
+
 static size_t convert_call(const struct ip_event_layout *layout, const uint8_t *record, size_t size,
-			   bool exit, uint16_t *ret_id, uint8_t *out)
+			   bool exit, struct ip_kernel_event_header *header, uint8_t *out)
 {
 	const struct step *from = exit ? &layout->result : &layout->arguments;
-	uint64_t number;
+	uint64_t number, arguments[IP_SYSCALL_ARGUMENTS];
 	int wanted;
 
 	if (layout->number.from + layout->number.size > size ||
@@ -243,9 +258,16 @@ static size_t convert_call(const struct ip_event_layout *layout, const uint8_t *
 	number = get(record, &layout->number);
 	if (!ip_kernel_has_syscall(number))
 		return 0;
-	*ret_id = number + (exit ? IP_KERNEL_SYSCALL_EXIT : IP_KERNEL_SYSCALL_ENTRY);
-	wanted = ip_kernel_fields_size(*ret_id);
-	memcpy(out, record + from->from, wanted);
+	header->id = number + (exit ? IP_KERNEL_SYSCALL_EXIT : IP_KERNEL_SYSCALL_ENTRY);
+	wanted = ip_kernel_fields_size(header->id);
+	if (exit) {
+		memcpy(out, record + from->from, wanted);
+	} else {
+		memcpy(arguments, record + from->from, sizeof(arguments));
+		if (take_mark(number, arguments))
+			header->context |= IP_KERNEL_OWN_CALL;
+		memcpy(out, arguments, wanted);
+	}
 	return sizeof(struct ip_kernel_event_header) + wanted;
 }
 
@@ -256,7 +278,6 @@ size_t ip_event_convert(const struct ip_event_layout *layout, const void *record
 	uint8_t *at = out + sizeof(header);
 	const struct conversion *c;
 	unsigned flags;
-	uint16_t id = 0;
 	int32_t type;
 	size_t ret;
 
@@ -269,8 +290,7 @@ size_t ip_event_convert(const struct ip_event_layout *layout, const void *record
 	header.context = (flags & HARDIRQ ? IP_KERNEL_IN_HARDIRQ : 0) |
 			 (flags & SOFTIRQ ? IP_KERNEL_IN_SOFTIRQ : 0);
 	if (type == layout->entry || type == layout->exit) {
-		ret = convert_call(layout, record, size, type == layout->exit, &id, at);
-		header.id = id;
+		ret = convert_call(layout, record, size, type == layout->exit, &header, at);
 	} else {
 		if (!layout->by_type[type])
 			return 0;

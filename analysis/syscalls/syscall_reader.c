@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "analysis/wait/thread_states.h"
 #include "common/error.h"
 
 #define ERROR_MOST	 4095 /* a result above -4096 and below 0 is an error */
@@ -30,6 +31,7 @@ enum {
 	EXIT_COMM = 0,
 	EXIT_TID = 16,
 	STATE_TID = 0,
+	STATE_PID = 4,
 	STATE_NAME = 12,
 	CALL_TID = 0,
 	CALL_NUMBER = 4,
@@ -41,9 +43,12 @@ enum state { UNKNOWN, RUNNING, RUNNABLE, BLOCKED };
 struct thread {
 	struct ip_syscall_call call; /* valid where in_call */
 	uint64_t since;		     /* of the state */
+	uint64_t joined;	     /* when it began to be recorded; 0: at the beginning */
 	int32_t tid;		     /* 0: the place is free */
+	int32_t pid;		     /* its process; 0: not known */
 	uint32_t cpu;
 	uint8_t state;
+	bool asked;			    /* for its process */
 	bool in_call, seen, gone, doubtful; /* doubtful: events were lost while it was open */
 	char name[16];
 };
@@ -51,6 +56,8 @@ struct thread {
 struct ip_syscall_reader {
 	int (*take)(void *context, const struct ip_syscall_call *call);
 	void *context;
+	int32_t (*process_of)(void *context, int32_t tid); /* NULL: nobody knows */
+	int32_t first_pid;	/* the process whose threads were noted first; 0: none was */
 	struct thread *threads; /* open addressing, a power of two */
 	size_t size, n;
 	uint64_t work; /* that losses have made */
@@ -90,6 +97,12 @@ void ip_syscall_reader_destroy(struct ip_syscall_reader *r)
 		return;
 	free(r->threads);
 	free(r);
+}
+
+void ip_syscall_reader_ask_process(struct ip_syscall_reader *r,
+				   int32_t (*process_of)(void *context, int32_t tid))
+{
+	r->process_of = process_of;
 }
 
 void ip_syscall_reader_expect_scheduler(struct ip_syscall_reader *r)
@@ -189,6 +202,7 @@ static int finish(struct ip_syscall_reader *r, struct thread *t, enum ip_syscall
 	change(t, t->state, tsc);
 	t->in_call = false;
 	call = t->call;
+	call.pid = t->pid;
 	call.end = tsc > call.begin ? tsc : call.begin;
 	call.outcome = outcome;
 	if (!r->sums.scheduled) /* nothing tells what the thread did */
@@ -197,12 +211,13 @@ static int finish(struct ip_syscall_reader *r, struct thread *t, enum ip_syscall
 }
 
 /* A call of which no more is known than that it has returned. */
-static int tell_untimed(struct ip_syscall_reader *r, int32_t tid, uint16_t number, uint64_t tsc,
-			enum ip_syscall_outcome outcome, int64_t result)
+static int tell_untimed(struct ip_syscall_reader *r, const struct thread *t, uint16_t number,
+			uint64_t tsc, enum ip_syscall_outcome outcome, int64_t result)
 {
 	const struct ip_syscall_call call = {.begin = tsc,
 					     .end = tsc,
-					     .tid = tid,
+					     .tid = t->tid,
+					     .pid = t->pid,
 					     .number = number,
 					     .outcome = outcome,
 					     .result = result};
@@ -210,22 +225,38 @@ static int tell_untimed(struct ip_syscall_reader *r, int32_t tid, uint16_t numbe
 	return r->take(r->context, &call);
 }
 
+/* A thread in which an event is. Of one that was made before its process was noted nobody has told
+ * to which it belongs. Returns NULL with an error. */
+static struct thread *current(struct ip_syscall_reader *r, int32_t tid)
+{
+	struct thread *t = get(r, tid);
+	int32_t told;
+
+	if (t && !t->pid && !t->asked && r->process_of) {
+		told = r->process_of(r->context, tid);
+		t->pid = told > 0 ? told : 0;
+		t->asked = true;
+	}
+	return t;
+}
+
 static int enter(struct ip_syscall_reader *r, const struct ip_kernel_record *record)
 {
-	struct thread *t = get(r, record->tid);
+	struct thread *t = current(r, record->tid);
 	int ret = 0;
 
 	if (!t)
 		return -1;
 	if (t->in_call) {
 		t->in_call = false;
-		ret = tell_untimed(r, t->tid, t->call.number, record->tsc, IP_SYSCALL_LOST, 0);
+		ret = tell_untimed(r, t, t->call.number, record->tsc, IP_SYSCALL_LOST, 0);
 	}
 	t->seen = true;
 	t->call = (struct ip_syscall_call){.begin = record->tsc,
 					   .tid = record->tid,
 					   .number = record->id - IP_KERNEL_SYSCALL_ENTRY,
-					   .timed = true};
+					   .timed = true,
+					   .own = record->context & IP_KERNEL_OWN_CALL};
 	memcpy(t->call.arguments, record->fields, ip_kernel_fields_size(record->id));
 	t->in_call = true;
 	t->doubtful = false;
@@ -243,7 +274,7 @@ static bool makes_child(uint16_t number)
 
 static int leave(struct ip_syscall_reader *r, const struct ip_kernel_record *record)
 {
-	struct thread *t = get(r, record->tid);
+	struct thread *t = current(r, record->tid);
 	const uint16_t number = record->id - IP_KERNEL_SYSCALL_EXIT;
 	const int64_t result = ip_kernel_u64(record, 0);
 	bool first;
@@ -258,13 +289,14 @@ static int leave(struct ip_syscall_reader *r, const struct ip_kernel_record *rec
 		ret = finish(r, t, IP_SYSCALL_RETURNED, record->tsc);
 	} else if (t->in_call || !first || !makes_child(number) || result) {
 		if (t->in_call && t->call.number != number)
-			ret = tell_untimed(r, t->tid, t->call.number, record->tsc, IP_SYSCALL_LOST,
-					   0);
+			ret = tell_untimed(r, t, t->call.number, record->tsc, IP_SYSCALL_LOST, 0);
 		t->in_call = false;
 		if (ret >= 0)
-			ret = tell_untimed(r, t->tid, number, record->tsc, IP_SYSCALL_RETURNED,
-					   result);
+			ret = tell_untimed(r, t, number, record->tsc, IP_SYSCALL_RETURNED, result);
 	}
+	/* who executes a program is the one thread of its process */
+	if ((number == SYS_execve || number == SYS_execveat) && !result)
+		t->pid = t->tid;
 	t->state = RUNNING;
 	t->cpu = record->cpu;
 	t->since = record->tsc;
@@ -308,6 +340,19 @@ static int note_wakeup(struct ip_syscall_reader *r, const struct ip_kernel_recor
 	return 0;
 }
 
+/* The process of a child. */
+static int32_t process_of(const struct ip_syscall_reader *r, const struct thread *parent,
+			  int32_t child)
+{
+	const int8_t makes =
+		parent && parent->in_call
+			? ip_call_makes_process(parent->call.number, parent->call.arguments[0])
+			: -1;
+	const int32_t told = makes < 0 && r->process_of ? r->process_of(r->context, child) : 0;
+
+	return makes == 1 ? child : told > 0 ? told : parent ? parent->pid : 0;
+}
+
 /* The child is new: an older thread may have had its tid. */
 static int note_fork(struct ip_syscall_reader *r, const struct ip_kernel_record *record)
 {
@@ -322,7 +367,9 @@ static int note_fork(struct ip_syscall_reader *r, const struct ip_kernel_record 
 		t = get(r, tid);
 	if (!t)
 		return ours && tid > 0 ? -1 : 0;
-	*t = (struct thread){.tid = tid};
+	*t = (struct thread){
+		.tid = tid,
+		.pid = process_of(r, find(r, ip_kernel_s32(record, FORK_PARENT_TID)), tid)};
 	note_name(t, record, FORK_CHILD_COMM);
 	return ret;
 }
@@ -375,25 +422,34 @@ static int note_call_state(struct ip_syscall_reader *r, const struct ip_kernel_r
 	if (t->seen || t->in_call || number < 0 || number >= (int32_t)IP_KERNEL_SYSCALLS_MAX)
 		return 0;
 	t->seen = t->in_call = true;
-	t->call = (struct ip_syscall_call){.begin = r->sums.begin,
+	t->call = (struct ip_syscall_call){.begin = t->joined ? t->joined : r->sums.begin,
 					   .tid = tid,
 					   .number = number,
 					   .timed = true,
 					   .earlier = true};
 	memcpy(t->call.arguments, record->fields + CALL_ARGUMENTS, sizeof(t->call.arguments));
 	t->state = BLOCKED; /* else the kernel tells no call of it */
-	t->since = r->sums.begin;
+	t->since = t->call.begin;
 	return 0;
 }
 
 static int note_state(struct ip_syscall_reader *r, const struct ip_kernel_record *record)
 {
 	const int32_t tid = ip_kernel_s32(record, STATE_TID);
+	const int32_t pid = ip_kernel_s32(record, STATE_PID);
 	struct thread *t = tid > 0 ? get(r, tid) : NULL;
 
-	if (t && !*t->name)
+	if (!t)
+		return tid > 0 ? -1 : 0;
+	if (!*t->name)
 		memcpy(t->name, record->fields + STATE_NAME, sizeof(t->name) - 1);
-	return t || tid <= 0 ? 0 : -1;
+	if (pid > 0)
+		t->pid = pid;
+	if (!r->first_pid)
+		r->first_pid = pid;
+	if (!t->seen && pid != r->first_pid)
+		t->joined = record->tsc;
+	return 0;
 }
 
 int ip_syscall_reader_feed(struct ip_syscall_reader *r, const struct ip_kernel_record *record)

@@ -42,10 +42,12 @@ struct ip_syscall_call {
 	int64_t result;
 	struct ip_syscall_parts parts;
 	int32_t tid;
+	int32_t pid; /* the thread's process, as far as the reader knows it; 0: it does not */
 	uint16_t number;
 	uint8_t outcome; /* enum ip_syscall_outcome */
 	bool timed;	 /* begin and parts are known; else begin is end */
-	bool earlier;	 /* it had begun before the recording did, which is where begin is */
+	bool own;     /* iprobe's code in the process has made it, as far as its entry was seen */
+	bool earlier; /* it had begun before the recording did, which is where begin is */
 };
 
 struct ip_syscall_reader;
@@ -56,6 +58,11 @@ struct ip_syscall_reader *ip_syscall_reader_create(int (*take)(void *context,
 							       const struct ip_syscall_call *call),
 						   void *context);
 void ip_syscall_reader_destroy(struct ip_syscall_reader *reader);
+
+/* Asks for the processes of threads of which the events do not tell: process_of returns the process
+ * of a thread; 0: it is gone. Without an answer a child belongs to its parent's process. */
+void ip_syscall_reader_ask_process(struct ip_syscall_reader *reader,
+				   int32_t (*process_of)(void *context, int32_t tid));
 
 /* Tells that events of the scheduler are recorded: where none comes, nothing has changed. */
 void ip_syscall_reader_expect_scheduler(struct ip_syscall_reader *reader);

@@ -276,14 +276,14 @@ static int add_birth(struct ip_states *s, const struct ip_thread_birth *birth)
 }
 
 /* Whether the call makes a process: of clone3(2) that stands in the caller's memory. */
-static int8_t makes_process(const struct ip_thread_call *call)
+int8_t ip_call_makes_process(uint16_t number, uint64_t flags)
 {
-	switch (call->number) {
+	switch (number) {
 	case SYS_fork:
 	case SYS_vfork:
 		return 1;
 	case SYS_clone:
-		return !(call->arguments[0] & CLONE_THREAD);
+		return !(flags & CLONE_THREAD);
 	default:
 		return -1;
 	}
@@ -298,7 +298,7 @@ static int note_fork(struct ip_states *s, const struct ip_kernel_record *r)
 
 	if (!parent)
 		return -1;
-	birth.is_process = makes_process(&parent->call);
+	birth.is_process = ip_call_makes_process(parent->call.number, parent->call.arguments[0]);
 	if (add_birth(s, &birth) < 0)
 		return -1;
 	parent->born = s->nbirths;

@@ -175,6 +175,10 @@ struct ip_states {
 	uint64_t work; /* that losses have made */
 };
 
+/* Whether a system call by which a thread has made another one has made a process: yes (1), no (0);
+ * it does not tell (-1): the flags of clone3(2) are in memory. flags: its first argument. */
+int8_t ip_call_makes_process(uint16_t number, uint64_t flags);
+
 /* Reads all events. Returns NULL with an error. */
 struct ip_states *ip_states_read(struct ip_kernel_reader *reader);
 void ip_states_destroy(struct ip_states *states);

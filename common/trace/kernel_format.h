@@ -66,11 +66,14 @@ struct ip_kernel_event_header {
 	uint16_t id; /* enum ip_kernel_event, or of a system call */
 	uint64_t tsc;
 	int32_t tid;	 /* of the thread that ran on the CPU */
-	uint8_t context; /* in which the event happened: IP_KERNEL_IN_* */
+	uint8_t context; /* in which the event happened: IP_KERNEL_IN_*; IP_KERNEL_OWN_CALL */
 } __attribute__((packed));
 
 #define IP_KERNEL_IN_HARDIRQ 1u
 #define IP_KERNEL_IN_SOFTIRQ 2u
+/* Of the entry of a system call: iprobe's code in the process makes it (common/abi/own_call.h). The
+ * mark itself is not among the arguments any more. */
+#define IP_KERNEL_OWN_CALL 4u
 
 enum ip_kernel_event {
 	IP_KERNEL_SCHED_SWITCH = 1,

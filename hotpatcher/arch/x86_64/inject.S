@@ -8,6 +8,8 @@
  */
 #include <sys/syscall.h>
 
+#include "common/abi/own_call.h"
+
 #define PROT_READ_EXEC	 5
 #define PROT_READ_WRITE	 3
 #define MAP_PRIVATE_ANONYMOUS_NORESERVE 0x4022
@@ -33,7 +35,7 @@ ip_inject_code_start:
 	movq size(%rip), %rsi
 	movl $PROT_READ_EXEC, %edx
 	movl $MAP_PRIVATE_ANONYMOUS_NORESERVE, %r10d
-	movq $-1, %r8
+	movabsq $(IP_OWN_CALL << 32 | 0xffffffff), %r8 /* -1, marked */
 	movl $0, %r9d
 	syscall
 	movq %rax, %r12
@@ -47,6 +49,7 @@ ip_inject_code_resume:
 	leaq (%r12, %rdi), %rdi
 	movq data_size(%rip), %rsi
 	movl $PROT_READ_WRITE, %edx
+	movabsq $(IP_OWN_CALL << 32), %r9
 	syscall
 	movq %rax, %r13
 	/* The name of the mapping, for people and for iprobe. Kernels before 5.17 do not have this

@@ -8,6 +8,8 @@
 /* clang-format off */
 #include <sys/syscall.h>
 
+#include "common/abi/own_call.h"
+
 #define SIG_SETMASK 2
 /* All signals except ILL, TRAP, BUS, FPE, SEGV and SYS: this code itself can cause those, so they
  * must not be delayed. */
@@ -36,6 +38,7 @@
 .L\name\()_1:
 	xorl %edx, %edx
 	movl $8, %r10d
+	movabsq $(IP_OWN_CALL << 32), %r9
 	syscall
 	/* Step 7 */
 	call \function
@@ -50,6 +53,7 @@
 	leaq \name\()_while(%rip), %rdx
 .L\name\()_4:
 	movl $8, %r10d
+	movabsq $(IP_OWN_CALL << 32), %r9
 	syscall
 	/* Step 10: no tracer has taken the thread back, so the thread returns by itself. */
 	movl $SYS_rt_sigprocmask, %eax

@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <sys/syscall.h>
 
+#include "common/abi/own_call.h"
+
 #define CPU_CLOCK_MONOTONIC_RAW 4 /* the kernel's number */
 
 /* A call reaches +-2 GiB. */
@@ -27,16 +29,25 @@
 
 typedef Elf64_auxv_t cpu_auxv;
 
+/* An int, with the mark of our own system calls beside it (common/abi/own_call.h). */
+static inline long cpu_mark(long n)
+{
+	return (long)((uint64_t)IP_OWN_CALL << 32 | (uint32_t)n);
+}
+
+/* Marks the call. One of fewer than six arguments gets 0 for the others. */
 static inline long cpu_syscall6(long nr, long a, long b, long c, long d, long e, long f)
 {
 	long ret;
+	const int is_copy = nr == SYS_process_vm_readv || nr == SYS_process_vm_writev;
 	register long r10 __asm__("r10") = d;
-	register long r8 __asm__("r8") = e;
-	register long r9 __asm__("r9") = f;
+	register long r8 __asm__("r8") = nr == SYS_mmap ? cpu_mark(e) : e;
+	register long r9 __asm__("r9") = is_copy || nr == SYS_mmap ? f : cpu_mark(f);
 
 	__asm__ volatile("syscall"
 			 : "=a"(ret)
-			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "a"(nr), "D"(is_copy ? cpu_mark(a) : a), "S"(b), "d"(c), "r"(r10),
+			   "r"(r8), "r"(r9)
 			 : "rcx", "r11", "memory");
 	return ret;
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -224,6 +225,110 @@ static void test_child(void **state)
 	/* the tid again */
 	fork_child(t, 200, 7, 8);
 	assert_string_equal(ip_syscall_reader_thread(t->reader, 8), "child");
+}
+
+static void note_thread(struct taken *t, uint64_t tsc, int32_t tid, int32_t pid)
+{
+	struct {
+		int32_t tid, pid, ppid;
+		char name[16];
+		int32_t rest[4];
+	} __attribute__((packed)) fields = {.tid = tid, .pid = pid, .name = "noted"};
+
+	feed(t, IP_KERNEL_PROCESS_STATE, tsc, tid, &fields);
+}
+
+/* A call is told to be its thread's process'. */
+static void call_of(struct taken *t, uint64_t tsc, int32_t tid, int32_t pid)
+{
+	enter(t, tsc, tid, SYS_getppid, 0);
+	leave(t, tsc + 1, tid, SYS_getppid, 1);
+	assert_int_equal(t->calls[t->n - 1].tid, tid);
+	assert_int_equal(t->calls[t->n - 1].pid, pid);
+}
+
+static int32_t process_of(void *context, int32_t tid)
+{
+	return tid == 14 ? 100 : 0; /* all others are gone */
+}
+
+static void test_processes(void **state)
+{
+	struct taken *t = *state;
+
+	note_thread(t, 10, 7, 7);
+	note_thread(t, 11, 8, 7);
+	call_of(t, 20, 7, 7);
+	call_of(t, 30, 8, 7);
+	enter(t, 40, 8, SYS_clone, CLONE_THREAD | CLONE_VM);
+	fork_child(t, 41, 8, 9);
+	leave(t, 42, 8, SYS_clone, 9);
+	call_of(t, 50, 9, 7);
+	enter(t, 60, 9, SYS_clone, SIGCHLD);
+	fork_child(t, 61, 9, 10);
+	leave(t, 62, 9, SYS_clone, 10);
+	call_of(t, 70, 10, 10);
+	/* the flags of clone3(2) are not known: a thread, unless it executes a program */
+	enter(t, 80, 10, SYS_clone3, 0);
+	fork_child(t, 81, 10, 11);
+	leave(t, 82, 10, SYS_clone3, 11);
+	call_of(t, 90, 11, 10);
+	enter(t, 100, 11, SYS_execve, 0);
+	leave(t, 101, 11, SYS_execve, 0);
+	call_of(t, 110, 11, 11);
+	call_of(t, 120, 12, 0); /* of which nothing is known */
+	/* somebody can be asked */
+	ip_syscall_reader_ask_process(t->reader, process_of);
+	enter(t, 130, 7, SYS_clone3, 0);
+	fork_child(t, 131, 7, 13);
+	fork_child(t, 132, 7, 14);
+	leave(t, 133, 7, SYS_clone3, 13);
+	call_of(t, 140, 13, 7);
+	call_of(t, 150, 14, 100);
+	call_of(t, 160, 15, 0);
+}
+
+/* The mark is that of the entry. */
+static void test_own(void **state)
+{
+	const uint64_t arguments[6] = {7};
+	const struct ip_kernel_record own = {.id = IP_KERNEL_SYSCALL_ENTRY + SYS_process_vm_readv,
+					     .tsc = 10,
+					     .tid = 7,
+					     .context = IP_KERNEL_OWN_CALL,
+					     .fields = (const uint8_t *)arguments};
+	struct taken *t = *state;
+
+	assert_int_equal(ip_syscall_reader_feed(t->reader, &own), 0);
+	leave(t, 20, 7, SYS_process_vm_readv, 8);
+	enter(t, 30, 7, SYS_process_vm_readv, 7);
+	leave(t, 40, 7, SYS_process_vm_readv, 8);
+	assert_int_equal(t->n, 2);
+	assert_true(t->calls[0].own && !t->calls[1].own);
+}
+
+/* A process that joins later has waited for longer than it was recorded. */
+static void test_joining(void **state)
+{
+	struct {
+		int32_t tid, number;
+		uint64_t arguments[6];
+	} fields = {.tid = 7, .number = SYS_accept};
+	struct taken *t = *state;
+
+	ip_syscall_reader_expect_scheduler(t->reader);
+	lose(t, 100, 100, 0, true); /* an event, by which the recording begins */
+	note_thread(t, 110, 7, 7);
+	feed(t, IP_KERNEL_SYSCALL_STATE, 111, 7, &fields);
+	note_thread(t, 500, 9, 9);
+	fields.tid = 9;
+	feed(t, IP_KERNEL_SYSCALL_STATE, 501, 9, &fields);
+	leave(t, 600, 7, SYS_accept, 1);
+	leave(t, 610, 9, SYS_accept, 1);
+	assert_int_equal(t->calls[0].begin, 100);
+	assert_int_equal(t->calls[1].begin, 500);
+	assert_int_equal(t->calls[1].parts.blocked, 110);
+	assert_true(t->calls[1].earlier);
 }
 
 static void count_open(void *context, const struct ip_syscall_call *call)
@@ -584,6 +689,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_return_without_entry, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_entry_without_return, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_child, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_processes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_own, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_joining, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_begin_and_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_losses, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many_threads, setup, teardown),
