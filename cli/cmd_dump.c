@@ -458,7 +458,7 @@ static int print_all(struct dump *d, uint32_t tid)
 	if (tid && !events)
 		return ip_error("%s: no events of a thread %u", d->trace->dir, tid);
 	if (!d->shown)
-		cli_filter_warn_unmet(d->trace, &d->options->filter, d->matches, events);
+		cli_filter_warn_none(d->trace, &d->options->filter, events);
 	return 0;
 }
 
@@ -511,7 +511,7 @@ static void clear(struct dump *d)
 static int show(const char *dir, struct cli_dump_options *options)
 {
 	struct dump d = {.options = options,
-			 .matches = &options->matches,
+			 .matches = &options->filter.matches,
 			 .json = options->json,
 			 .out = stdout};
 	int ret = cli_reader_open(dir, options->filter.process, &d.trace);
@@ -563,6 +563,6 @@ int cmd_dump(int argc, char **argv)
 	/* where the user leaves a pager, this process ends without a message */
 	signal(SIGPIPE, SIG_DFL);
 	code = show(dir, &options);
-	ip_value_matches_clear(&options.matches);
+	ip_value_matches_clear(&options.filter.matches);
 	return code;
 }

@@ -52,6 +52,6 @@ int cmd_report(int argc, char **argv)
 		code = cli_report_slowest(dir, &options);
 	else
 		code = options.other ? cli_report_diff(dir, &options) : show(dir, &options);
-	ip_value_matches_clear(&options.matches);
+	ip_value_matches_clear(&options.filter.matches);
 	return code < 0 ? cli_fail() : 0;
 }

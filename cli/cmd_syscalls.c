@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/args/operands.h"
+#include "cli/args/processes.h"
 #include "cli/cli.h"
 #include "cli/filter_options.h"
 #include "cli/record/temporary_trace.h"
@@ -18,13 +18,13 @@
 #include "common/error.h"
 
 static const char help[] =
-	"usage: iprobe syscalls [OPTIONS] [DIR | PID]\n\n"
-	"Shows the system calls of a recording (iprobe.data) or of a running process: how many, "
-	"for "
-	"how long,\n"
-	"with what errors. A recording must have events of the kernel: see iprobe-attach(1). Of a "
-	"process they\n"
-	"are counted until it ends, the time is over, or Ctrl-C; it needs no probes, and is not "
+	"usage: iprobe syscalls [OPTIONS] [DIR | PID...]\n\n"
+	"Shows the system calls of a recording (iprobe.data) or of running processes: how many, "
+	"for how long,\n"
+	"with what errors. A recording must have events of the kernel: see iprobe-attach(1). Of "
+	"processes they\n"
+	"are counted until these end, the time is over, or Ctrl-C; they need no probes, and are "
+	"not "
 	"stopped.\n\n"
 	"  -e SET               these system calls only: openat,read; %file, %desc, %network, "
 	"%process, %memory,\n"
@@ -33,19 +33,25 @@ static const char help[] =
 	"      --failed         only calls that returned an error\n"
 	"      --tid TID        only calls of this thread\n"
 	"      --by WORD        a line for each call (default), function (the innermost one that "
-	"made it), or fd (what the\n"
-	"                       descriptor is)\n"
+	"made it), fd (what the\n"
+	"                       descriptor is), or process\n"
 	"      --list           no sums: one line a call, in order of time, as strace -f -tt -T "
 	"-y\n"
 	"      --slowest N      the N calls that took longest, one line each\n"
 	"  -n, --limit N        at most N lines\n"
 	"      --full-names     whole C++ names, not their short forms\n"
 	"      --json           one JSON document; with --list or --slowest one a line\n"
-	"of a process:\n"
-	"  -p, --pid PID        the same as the operand PID\n"
+	"of processes:\n" CLI_PROCESS_HELP
 	"      --duration T     for so long: 200ms, 10s (default: until Ctrl-C)\n"
 	"  -o, --output DIR     record it into DIR, which is kept, and show that\n"
-	"With -f, --by, --slowest or -o a process is recorded first, as iprobe attach does it.\n";
+	"With -f, --by function or fd, --slowest or -o they are recorded first, as iprobe attach "
+	"does it.\n";
+
+/* The command line. */
+struct syscalls_command {
+	struct cli_syscalls_options options;
+	struct cli_recording_request request;
+};
 
 enum { OPT_BY = 256, OPT_DURATION, OPT_FAILED, OPT_JSON, OPT_LIST, OPT_SLOWEST };
 
@@ -67,20 +73,25 @@ static int take_by(const char *command, struct cli_syscalls_options *o)
 		enum cli_syscalls_by by;
 	} words[] = {{"call", CLI_SYSCALLS_BY_CALL},
 		     {"function", CLI_SYSCALLS_BY_FUNCTION},
-		     {"fd", CLI_SYSCALLS_BY_DESCRIPTOR}};
+		     {"fd", CLI_SYSCALLS_BY_DESCRIPTOR},
+		     {"process", CLI_SYSCALLS_BY_PROCESS}};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
 		if (!strcmp(optarg, words[i].word)) {
 			o->by = words[i].by;
 			return -1;
 		}
-	return cli_usage(command, "--by takes call, function or fd, not '%s'", optarg);
+	return cli_usage(command, "--by takes call, function, fd or process, not '%s'", optarg);
 }
 
 static int take(const char *command, int option, void *context)
 {
-	struct cli_syscalls_options *o = context;
+	struct syscalls_command *c = context;
+	struct cli_syscalls_options *o = &c->options;
+	const int code = cli_process_option(command, option, optarg);
 
+	if (code != -2)
+		return code;
 	switch (option) {
 	case 'e':
 		if (o->chosen)
@@ -90,12 +101,14 @@ static int take(const char *command, int option, void *context)
 		o->chosen = true;
 		break;
 	case 'o':
-		o->output = optarg;
+		c->request.output = optarg;
+		o->live = "-o";
 		return *optarg ? -1 : cli_usage(command, "-o needs a directory");
-	case 'p':
-		return cli_pid_option(command, optarg) ? 2 : -1;
 	case OPT_DURATION:
-		o->duration = optarg;
+		o->live = "--duration";
+		if (cli_recording_word(&c->request, "--duration") < 0 ||
+		    cli_recording_word(&c->request, optarg) < 0)
+			return cli_fail();
 		if (cli_parse_time(command, optarg, &o->duration_ns) < 0)
 			return 2;
 		return o->duration_ns ? -1 : cli_usage(command, "--duration: a time above 0");
@@ -134,22 +147,40 @@ static int show_trace(const char *dir, const struct cli_syscalls_options *o)
 	return cli_syscalls_trace(dir, o) < 0 ? cli_fail() : 0;
 }
 
-static int show_process(int pid, const char *operand, const struct cli_syscalls_options *o)
+/* Records the processes, and shows what was recorded. */
+static int show_recorded(const struct ip_service_choice *choice, struct syscalls_command *c,
+			 int argc, char **argv)
 {
-	const struct cli_recording_request request = {.pid = operand,
-						      .functions = o->filter.functions,
-						      .duration = o->duration,
-						      .output = o->output};
+	const char *functions = c->options.filter.functions;
 	struct cli_temporary_trace trace;
-	int code;
+	int code, done = 0;
 
-	if (!o->filter.functions && o->by == CLI_SYSCALLS_BY_CALL && !o->slowest && !o->output)
-		return cli_syscalls_live(pid, o) < 0 ? cli_fail() : 0;
-	code = cli_record_first(&request, pid, &trace);
-	if (code < 0 && (code = cli_syscalls_trace(trace.dir, o) < 0))
-		cli_fail();
+	if (functions)
+		done = cli_recording_word(&c->request, "-f") < 0 ||
+		       cli_recording_word(&c->request, functions) < 0;
+	for (int i = optind; !done && i < argc; i++)
+		done = cli_recording_word(&c->request, argv[i]) < 0;
+	if (done)
+		return cli_fail();
+	code = cli_record_first(&c->request, choice, &trace);
+	if (code < 0) {
+		code = cli_syscalls_trace(trace.dir, &c->options) < 0 ? cli_fail() : trace.code;
+	}
 	cli_temporary_trace_clear(&trace);
 	return code;
+}
+
+static int show_processes(const struct ip_service_choice *choice, struct syscalls_command *c,
+			  int argc, char **argv)
+{
+	const struct cli_syscalls_options *o = &c->options;
+	int done;
+
+	if (o->filter.functions || o->by == CLI_SYSCALLS_BY_FUNCTION ||
+	    o->by == CLI_SYSCALLS_BY_DESCRIPTOR || o->slowest || c->request.output)
+		return show_recorded(choice, c, argc, argv);
+	done = cli_syscalls_live(choice, o);
+	return done < 0 ? cli_fail() : done;
 }
 
 int cmd_syscalls(int argc, char **argv)
@@ -158,7 +189,7 @@ int cmd_syscalls(int argc, char **argv)
 		CLI_FILTER_FUNCTIONS,
 		CLI_FILTER_LIMIT,
 		CLI_FILTER_TID,
-		CLI_OPTION_PID,
+		CLI_PROCESS_OPTIONS,
 		{"duration", required_argument, NULL, OPT_DURATION},
 		{"output", required_argument, NULL, 'o'},
 		{"by", required_argument, NULL, OPT_BY},
@@ -170,20 +201,23 @@ int cmd_syscalls(int argc, char **argv)
 		CLI_FILTER_HELP,
 		{0}};
 	static const struct cli_filter_command command = {"e:f:n:o:p:h", help, long_options, take};
-	struct cli_syscalls_options o = {.filter = CLI_FILTER_ALL};
-	const char *operand;
-	int pid, code = cli_filter_parse(argc, argv, &command, &o.filter, &o);
+	struct syscalls_command c = {.options = {.filter = CLI_FILTER_ALL}};
+	struct ip_service_choice choice;
+	const char *dir;
+	int code = cli_filter_parse(argc, argv, &command, &c.options.filter, &c);
 
 	if (code < 0)
-		code = check(argv[0], &o);
-	if (code >= 0)
-		return code;
-	code = cli_process_operand(argc, argv, &pid, &operand);
-	if (code == -1)
-		return show_process(pid, operand, &o);
-	if (code < 0 && (o.duration || o.output))
-		return cli_usage(argv[0], "%s goes with a PID", o.duration ? "--duration" : "-o");
+		code = check(argv[0], &c.options);
 	if (code < 0)
-		code = cli_reader_dir(argv[0], argc, argv, &operand);
-	return code >= 0 ? code : show_trace(operand, &o);
+		code = cli_process_choice_or_trace(argc, argv, optind, &choice);
+	if (code == -1) {
+		code = show_processes(&choice, &c, argc, argv);
+	} else if (code < 0 && c.options.live) {
+		code = cli_usage(argv[0], "%s goes with a PID", c.options.live);
+	} else if (code < 0) {
+		code = cli_reader_dir(argv[0], argc, argv, &dir);
+		code = code >= 0 ? code : show_trace(dir, &c.options);
+	}
+	free(c.request.words);
+	return code;
 }

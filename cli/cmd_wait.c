@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/args/operands.h"
+#include "cli/args/processes.h"
 #include "cli/cli.h"
 #include "cli/filter_options.h"
 #include "cli/record/temporary_trace.h"
+#include "cli/record/value_words.h"
 #include "cli/trace_args.h"
 #include "cli/wait/wait_calls.h"
 #include "cli/wait/wait_clients.h"
@@ -19,18 +20,20 @@
 #include "common/error.h"
 
 static const char help[] =
-	"usage: iprobe wait [OPTIONS] [DIR | PID]\n\n"
+	"usage: iprobe wait [OPTIONS] [DIR | PID...]\n\n"
 	"Shows where the time of functions goes (iprobe.data): on a CPU, waiting for one, blocked "
 	"on what.\n"
-	"The recording must have events of the kernel: see iprobe-attach(1). A running process is "
+	"The recording must have events of the kernel: see iprobe-attach(1). Running processes are "
 	"recorded\n"
-	"first, until it ends, the time is over, or Ctrl-C.\n\n"
+	"first, until they end, the time is over, or Ctrl-C.\n\n"
 	"  -f, --functions SEL  these functions only\n"
 	"  -n, --limit N        the N functions that waited longest (default 20; with --json all)\n"
 	"      --of SEL         the slowest calls of these functions, one by one: what each waited "
 	"for, and what\n"
 	"                       the threads did meanwhile that ended its waits\n"
 	"      --slowest N      so many calls (default 3)\n"
+	"      --value COND     with --of: calls whose values meet fd=3, len>4096, uri=*.html, "
+	"retval<0; repeatable\n"
 	"      --tree           by call path: what each path waited for, the longest first\n"
 	"      --depth N        so many levels of it\n"
 	"      --min-percent P  leave out of it what waited for less than P percent of all "
@@ -49,19 +52,25 @@ static const char help[] =
 	"                       whose connections were accepted; connection: for each of these\n"
 	"      --full-names     whole C++ names, not their short forms\n"
 	"      --json           one JSON document\n"
-	"of a process:\n"
-	"  -p, --pid PID        the same as the operand PID\n"
+	"of processes:\n" CLI_PROCESS_HELP
+	"      --args [F(EXPR, ...)]    record these arguments, too, as iprobe attach does\n"
+	"      --retval [F(EXPR, ...)]  record results, too\n"
 	"      --duration T     record for so long: 200ms, 10s (default: until Ctrl-C)\n"
 	"  -o, --output DIR     keep the recording in DIR\n";
 
 /* The command line. */
 struct wait_command {
+	int argc;
+	char **argv;
+	const char *live; /* the first option that only goes with processes; NULL: none */
 	struct cli_wait_options options;
 	struct cli_recording_request request;
 };
 
 enum {
 	OPT_BY = 256,
+	OPT_ARGS,
+	OPT_RETVAL,
 	OPT_DURATION,
 	OPT_JSON,
 	OPT_OBJECTS,
@@ -72,25 +81,47 @@ enum {
 	OPT_MIN_PERCENT
 };
 
+/* An option that iprobe attach gets, with its value where there is one. */
+static int pass_on(struct wait_command *c, const char *option, const char *value)
+{
+	c->live = c->live ? c->live : option;
+	if (cli_recording_word(&c->request, option) < 0 ||
+	    (value && cli_recording_word(&c->request, value) < 0))
+		return cli_fail();
+	return -1;
+}
+
+static int take_time(const char *command, struct wait_command *c)
+{
+	uint64_t ns;
+
+	if (cli_parse_time(command, optarg, &ns) < 0)
+		return 2;
+	return ns ? pass_on(c, "--duration", optarg)
+		  : cli_usage(command, "--duration: a time above 0");
+}
+
 static int take(const char *command, int option, void *context)
 {
 	struct wait_command *c = context;
 	struct cli_wait_options *o = &c->options;
-	uint64_t ns;
+	const int code = cli_process_option(command, option, optarg);
 	char *end;
 	unsigned long n;
 
+	if (code != -2)
+		return code;
 	switch (option) {
-	case 'p':
-		return cli_pid_option(command, optarg) ? 2 : -1;
 	case 'o':
 		c->request.output = optarg;
+		c->live = "-o";
 		return *optarg ? -1 : cli_usage(command, "-o needs a directory");
 	case OPT_DURATION:
-		c->request.duration = optarg;
-		if (cli_parse_time(command, optarg, &ns) < 0)
-			return 2;
-		return ns ? -1 : cli_usage(command, "--duration: a time above 0");
+		return take_time(command, c);
+	case OPT_ARGS:
+		return pass_on(c, "--args", cli_value_word(c->argc, c->argv));
+	case OPT_RETVAL:
+		return pass_on(c, "--retval", cli_value_word(c->argc, c->argv));
 	}
 	if (option == OPT_JSON) {
 		o->json = true;
@@ -136,10 +167,11 @@ static int take(const char *command, int option, void *context)
 	return -1;
 }
 
-static int show(const char *dir, const struct cli_wait_options *o)
+static int show(const char *dir, struct cli_wait_options *o)
 {
-	return (o->of	   ? cli_wait_calls
-		: o->tree  ? cli_wait_tree
+	if (o->of)
+		return cli_wait_calls(dir, o) < 0 ? cli_fail() : 0;
+	return (o->tree	   ? cli_wait_tree
 		: o->locks ? cli_wait_locks
 		: o->by	   ? cli_wait_clients
 			   : cli_wait_report)(dir, o) < 0
@@ -147,27 +179,70 @@ static int show(const char *dir, const struct cli_wait_options *o)
 		       : 0;
 }
 
-static int show_trace(const char *dir, const struct cli_wait_options *o)
+static int show_trace(const char *dir, struct cli_wait_options *o)
 {
 	/* where the user leaves a pager, this process ends without a message */
 	signal(SIGPIPE, SIG_DFL);
 	return show(dir, o);
 }
 
-static int show_process(int pid, struct wait_command *c)
+static int show_processes(const struct ip_service_choice *choice, struct wait_command *c)
 {
+	const struct cli_wait_options *o = &c->options;
 	struct cli_temporary_trace trace;
-	int code;
+	int code = -1;
 
 	/* --of and --locks tell in which functions other threads were, --tree what is inside */
-	c->request.functions = c->options.of || c->options.tree || c->options.locks
-				       ? NULL
-				       : c->options.filter.functions;
-	code = cli_record_first(&c->request, pid, &trace);
-	if (code < 0)
+	if (!o->of && !o->tree && !o->locks && o->filter.functions)
+		code = pass_on(c, "-f", o->filter.functions);
+	for (int i = optind; code < 0 && i < c->argc; i++)
+		code = pass_on(c, c->argv[i], NULL);
+	if (code >= 0)
+		return code;
+	code = cli_record_first(&c->request, choice, &trace);
+	if (code < 0) {
 		code = show(trace.dir, &c->options);
+		code = code ? code : trace.code;
+	}
 	cli_temporary_trace_clear(&trace);
 	return code;
+}
+
+/* Options that do not go together, and what is left out. Returns -1: go on; else the exit code. */
+static int check(const char *command, struct cli_wait_options *o)
+{
+	if (!o->json && o->filter.limit == SIZE_MAX && !o->filter.functions)
+		o->filter.limit = 20;
+	if (o->of && o->filter.tid)
+		return cli_usage(command, "--of shows calls of all threads: it does not go with "
+					  "--tid");
+	if (o->of && o->tree)
+		return cli_usage(command, "--of shows single calls, --tree all of them");
+	if (o->locks && (o->of || o->tree || o->filter.tid))
+		return cli_usage(command, "--locks shows locks of all threads: it does not go with "
+					  "--of, --tree or --tid");
+	if (!o->tree && (o->filter.depth != SIZE_MAX || o->min_percent >= 0))
+		return cli_usage(command, "--depth and --min-percent are of --tree");
+	if (o->min_percent < 0)
+		o->min_percent = o->json ? 0 : 0.5;
+	if (o->of && o->filter.by_process)
+		return cli_usage(command, "--of shows calls one by one: it does not go with --by");
+	if (o->by != CLI_WAIT_BY_FUNCTION && (o->of || o->tree || o->locks || o->filter.tid))
+		return cli_usage(command, "--by client is of all threads and calls: it does not go "
+					  "with --of, --tree, --locks and --tid");
+	if ((o->locks || o->by != CLI_WAIT_BY_FUNCTION) && o->filter.process)
+		return cli_usage(command, "--locks and --by client are of all processes: they do "
+					  "not go with --process");
+	if ((o->locks || o->tree) && o->filter.by_process)
+		return cli_usage(command, "--by process does not go with --locks and --tree");
+	if (o->slowest && !o->of)
+		return cli_usage(command, "--slowest goes with --of");
+	if (o->filter.matches.n && !o->of)
+		return cli_usage(command, "--value goes with --of");
+	o->slowest = o->slowest ? o->slowest : 3;
+	if (!o->json && o->objects == SIZE_MAX)
+		o->objects = 3;
+	return -1;
 }
 
 int cmd_wait(int argc, char **argv)
@@ -177,7 +252,10 @@ int cmd_wait(int argc, char **argv)
 		CLI_FILTER_LIMIT,
 		CLI_FILTER_TID,
 		CLI_FILTER_DEPTH,
-		CLI_OPTION_PID,
+		CLI_FILTER_VALUE,
+		CLI_PROCESS_OPTIONS,
+		{"args", optional_argument, NULL, OPT_ARGS},
+		{"retval", optional_argument, NULL, OPT_RETVAL},
 		{"duration", required_argument, NULL, OPT_DURATION},
 		{"output", required_argument, NULL, 'o'},
 		CLI_FILTER_PROCESS,
@@ -194,49 +272,26 @@ int cmd_wait(int argc, char **argv)
 		{0}};
 	static const struct cli_filter_command command = {"f:n:o:p:h", help, long_options, take};
 	struct wait_command c = {
+		.argc = argc,
+		.argv = argv,
 		.options = {.filter = CLI_FILTER_ALL, .objects = SIZE_MAX, .min_percent = -1}};
-	struct cli_wait_options *o = &c.options;
+	struct ip_service_choice choice;
 	const char *dir;
-	int pid, code = cli_filter_parse(argc, argv, &command, &o->filter, &c);
+	int code = cli_filter_parse(argc, argv, &command, &c.options.filter, &c);
 
-	if (code >= 0)
-		return code;
-	if (!o->json && o->filter.limit == SIZE_MAX && !o->filter.functions)
-		o->filter.limit = 20;
-	if (o->of && o->filter.tid)
-		return cli_usage(argv[0], "--of shows calls of all threads: it does not go with "
-					  "--tid");
-	if (o->of && o->tree)
-		return cli_usage(argv[0], "--of shows single calls, --tree all of them");
-	if (o->locks && (o->of || o->tree || o->filter.tid))
-		return cli_usage(argv[0], "--locks shows locks of all threads: it does not go with "
-					  "--of, --tree or --tid");
-	if (!o->tree && (o->filter.depth != SIZE_MAX || o->min_percent >= 0))
-		return cli_usage(argv[0], "--depth and --min-percent are of --tree");
-	if (o->min_percent < 0)
-		o->min_percent = o->json ? 0 : 0.5;
-	if (o->of && o->filter.by_process)
-		return cli_usage(argv[0], "--of shows calls one by one: it does not go with --by");
-	if (o->by != CLI_WAIT_BY_FUNCTION && (o->of || o->tree || o->locks || o->filter.tid))
-		return cli_usage(argv[0], "--by client is of all threads and calls: it does not go "
-					  "with --of, --tree, --locks and --tid");
-	if ((o->locks || o->by != CLI_WAIT_BY_FUNCTION) && o->filter.process)
-		return cli_usage(argv[0], "--locks and --by client are of all processes: they do "
-					  "not go with --process");
-	if ((o->locks || o->tree) && o->filter.by_process)
-		return cli_usage(argv[0], "--by process does not go with --locks and --tree");
-	if (o->slowest && !o->of)
-		return cli_usage(argv[0], "--slowest goes with --of");
-	o->slowest = o->slowest ? o->slowest : 3;
-	if (!o->json && o->objects == SIZE_MAX)
-		o->objects = 3;
-	code = cli_process_operand(argc, argv, &pid, &c.request.pid);
-	if (code == -1)
-		return show_process(pid, &c);
-	if (code < 0 && (c.request.duration || c.request.output))
-		return cli_usage(argv[0], "%s goes with a PID",
-				 c.request.duration ? "--duration" : "-o");
 	if (code < 0)
+		code = check(argv[0], &c.options);
+	if (code < 0)
+		code = cli_process_choice_or_trace(argc, argv, optind, &choice);
+	if (code == -1) {
+		code = show_processes(&choice, &c);
+	} else if (code < 0 && c.live) {
+		code = cli_usage(argv[0], "%s goes with a PID", c.live);
+	} else if (code < 0) {
 		code = cli_reader_dir(argv[0], argc, argv, &dir);
-	return code >= 0 ? code : show_trace(dir, o);
+		code = code >= 0 ? code : show_trace(dir, &c.options);
+	}
+	free(c.request.words);
+	ip_value_matches_clear(&c.options.filter.matches);
+	return code;
 }

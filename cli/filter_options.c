@@ -63,6 +63,11 @@ static int take_own(const char *command, int option, struct cli_filter *f)
 		}
 		cli_usage(command, "--process needs a pid, or a name: 4711, 'nginx*'");
 		return -1;
+	case CLI_OPT_VALUE:
+		if (ip_value_matches_add(&f->matches, optarg) == 0)
+			return 1;
+		cli_usage(command, "%s", ip_error_message());
+		return -1;
 	case CLI_OPT_TID:
 		if (ip_parse_pid(optarg, &f->tid) == 0)
 			return 1;

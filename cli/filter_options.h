@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The options by which the commands that read traces choose a part of the trace: -f, --tid,
- * --process, --from, --to, --depth; --by thread and --by process; and -n. And -j: by how many
- * threads it is read.
+ * --process, --from, --to, --depth, --value; --by thread and --by process; and -n. And -j: by how
+ * many threads it is read.
  */
 #ifndef IP_CLI_FILTER_OPTIONS_H
 #define IP_CLI_FILTER_OPTIONS_H
@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "analysis/read/value_match.h"
 
 struct cli_filter {
 	const char *functions; /* NULL: all */
@@ -22,6 +24,9 @@ struct cli_filter {
 	size_t jobs;	     /* threads that read; 0: one for each CPU */
 	bool full_names;
 	bool by_thread, by_process;
+	/* --value: conditions on what was recorded with a call; ip_value_matches_clear() frees them
+	 */
+	struct ip_value_matches matches;
 };
 
 #define CLI_FILTER_ALL                                                                             \
@@ -36,6 +41,7 @@ enum {
 	CLI_OPT_DEPTH,
 	CLI_OPT_FULL_NAMES,
 	CLI_OPT_PROCESS,
+	CLI_OPT_VALUE,
 	CLI_OPT_BY_THREAD_OR_PROCESS
 };
 
@@ -55,6 +61,10 @@ enum {
 #define CLI_FILTER_PROCESS                                                                         \
 	{                                                                                          \
 		"process", required_argument, NULL, CLI_OPT_PROCESS                                \
+	}
+#define CLI_FILTER_VALUE                                                                           \
+	{                                                                                          \
+		"value", required_argument, NULL, CLI_OPT_VALUE                                    \
 	}
 #define CLI_FILTER_FROM                                                                            \
 	{                                                                                          \

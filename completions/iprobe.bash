@@ -104,7 +104,7 @@ _iprobe_value() # COMMAND OPTION VALUE-NAME
 	tui:--view) _iprobe_part '' 'report graph timeline callers threads' ;;
 	tui:-s | tui:--sort) _iprobe_part '' "$columns" ;;
 	top:-s | top:--sort) _iprobe_part '' "$live_columns" ;;
-	syscalls:--by) _iprobe_part '' 'call function fd' ;;
+	syscalls:--by) _iprobe_part '' 'call function fd process' ;;
 	top:--waits) _iprobe_part '' 'below hide among' ;;
 	fperf:--budget) _iprobe_part '' none ;;
 	fperf:--profile) _iprobe_part '' "$(_iprobe_names profiles)" ;;

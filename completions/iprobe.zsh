@@ -72,7 +72,7 @@ _iprobe_value() # COMMAND OPTION VALUE-NAME
 	tui:--view) compadd -- report graph timeline callers threads ;;
 	tui:--sort) compadd -- $columns ;;
 	top:--sort) compadd -- rate calls self total avg p50 p99 max function ;;
-	syscalls:--by) compadd -- call function fd ;;
+	syscalls:--by) compadd -- call function fd process ;;
 	top:--waits) compadd -- below hide among ;;
 	fperf:--budget) compadd -- none ;;
 	fperf:--profile) compadd -- ${(f)"$(_iprobe_names profiles)"} ;;

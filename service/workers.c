@@ -79,7 +79,7 @@ static void take_children_back(void)
 	sigaction(SIGCHLD, &action, NULL);
 }
 
-static void raise_descriptor_limit(void)
+void ip_service_raise_descriptor_limit(void)
 {
 	struct rlimit limit;
 
@@ -98,7 +98,7 @@ int ip_service_worker_start(struct ip_service_worker *worker, pid_t target,
 	pid_t pid;
 
 	*worker = (struct ip_service_worker){.target = target, .socket = -1, .out = -1};
-	raise_descriptor_limit();
+	ip_service_raise_descriptor_limit();
 	out = memfd_create("iprobe-worker", MFD_CLOEXEC);
 	if (out < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return ip_error_errno("cannot start a worker for pid %d", target);

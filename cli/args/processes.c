@@ -6,12 +6,14 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/args/operands.h"
 #include "cli/cli.h"
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/file.h"
 
 struct list {
 	const char **items;
@@ -104,6 +106,16 @@ int cli_process_choice(int argc, char **argv, int next, struct ip_service_choice
 						   : "which process? PID is missing (or --name, "
 						     "--unit, --cgroup)");
 	return -1;
+}
+
+int cli_process_choice_or_trace(int argc, char **argv, int next, struct ip_service_choice *ret)
+{
+	const char *first = next < argc ? argv[next] : NULL;
+	const bool is_number = first && !first[strspn(first, "0123456789")];
+
+	if (!cli_any_process(argc, argc) && !(is_number && ip_access(first, F_OK) < 0))
+		return -2;
+	return cli_process_choice(argc, argv, next, ret);
 }
 
 bool cli_is_one_process(const struct ip_service_choice *choice)

@@ -48,6 +48,11 @@ bool cli_any_process(int argc, int next);
  * the exit code after a usage error. *ret borrows memory that is kept until the process ends. */
 int cli_process_choice(int argc, char **argv, int next, struct ip_service_choice *ret);
 
+/* The same for a command that takes a trace, too: an operand that is a number is a process, unless
+ * there is a file of that name. Returns -2: no process is chosen, and the operand, if there is one,
+ * is a trace; else as above. */
+int cli_process_choice_or_trace(int argc, char **argv, int next, struct ip_service_choice *ret);
+
 /* Whether the choice is one process, and stays it. */
 bool cli_is_one_process(const struct ip_service_choice *choice);
 

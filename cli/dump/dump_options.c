@@ -46,7 +46,6 @@ enum {
 	OPT_AROUND,
 	OPT_SLOWER_THAN,
 	OPT_MARGIN,
-	OPT_VALUE,
 	OPT_PLAIN,
 	OPT_PRETTY
 };
@@ -65,10 +64,6 @@ static int take(const char *command, int option, void *context)
 		return cli_parse_time(command, optarg, &o->slower_than_ns) < 0 ? 2 : -1;
 	case OPT_MARGIN:
 		return cli_parse_time(command, optarg, &o->margin_ns) < 0 ? 2 : -1;
-	case OPT_VALUE:
-		return ip_value_matches_add(&o->matches, optarg) < 0
-			       ? cli_usage(command, "%s", ip_error_message())
-			       : -1;
 	case OPT_PLAIN:
 	case OPT_PRETTY:
 		o->pretty = option == OPT_PRETTY;
@@ -92,7 +87,7 @@ int cli_dump_parse(int argc, char **argv, struct cli_dump_options *o)
 		{"around", required_argument, NULL, OPT_AROUND},
 		{"slower-than", required_argument, NULL, OPT_SLOWER_THAN},
 		{"margin", required_argument, NULL, OPT_MARGIN},
-		{"value", required_argument, NULL, OPT_VALUE},
+		CLI_FILTER_VALUE,
 		{"plain", no_argument, NULL, OPT_PLAIN},
 		{"pretty", no_argument, NULL, OPT_PRETTY},
 		{"json", no_argument, NULL, OPT_JSON},

@@ -9,7 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analysis/read/value_match.h"
 #include "cli/filter_options.h"
 
 struct cli_dump_options {
@@ -17,7 +16,6 @@ struct cli_dump_options {
 	const char *around; /* NULL: not given */
 	uint64_t min_duration_ns, slower_than_ns, margin_ns;
 	bool slower_than, json;
-	struct ip_value_matches matches; /* --value */
 	bool pretty; /* with guides, calls without others in one line: on a terminal */
 	bool dim;    /* the guides are dim */
 };

@@ -146,14 +146,7 @@ static const char *only_jumped_to(const struct ip_trace_reader *trace, const cha
 void cli_filter_warn_none(const struct ip_trace_reader *trace, const struct cli_filter *filter,
 			  uint64_t events)
 {
-	static const struct ip_value_matches none;
-
-	cli_filter_warn_unmet(trace, filter, &none, events);
-}
-
-void cli_filter_warn_unmet(const struct ip_trace_reader *trace, const struct cli_filter *filter,
-			   const struct ip_value_matches *matches, uint64_t events)
-{
+	const struct ip_value_matches *matches = &filter->matches;
 	const struct lasting lasting = lasting_of(trace);
 	_cleanup_free_ char *shown = NULL;
 	char count[32], from[16], to[16];

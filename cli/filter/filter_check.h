@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 #include "analysis/callstack/trace.h"
-#include "analysis/read/value_match.h"
 #include "cli/filter_options.h"
 
 /* Checks that the trace has the thread, and a part of the time, that the filter asks for. Returns
@@ -21,12 +20,10 @@ int cli_filter_check(const struct ip_trace_reader *trace, const struct cli_filte
 /* Checks that the trace has the process (0: any) with packets. Returns 0, or -1 with an error. */
 int cli_filter_check_pid(const struct ip_trace_reader *trace, int pid);
 
-/* Prints on stderr that the options choose none of so many events that were read. To be called
- * where nothing was shown. It prints nothing where there were none: cli_reader_warn() tells why. */
+/* Prints on stderr that the options choose none of so many events that were read, and which
+ * conditions on values were not met. To be called where nothing was shown. It prints nothing where
+ * there were no events: cli_reader_warn() tells why. */
 void cli_filter_warn_none(const struct ip_trace_reader *trace, const struct cli_filter *filter,
 			  uint64_t events);
-/* The same for a command that takes conditions on values: tells which were not met. */
-void cli_filter_warn_unmet(const struct ip_trace_reader *trace, const struct cli_filter *filter,
-			   const struct ip_value_matches *matches, uint64_t events);
 
 #endif

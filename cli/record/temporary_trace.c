@@ -26,14 +26,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/args/operands.h"
 #include "cli/cli.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/file.h"
 #include "common/interrupted.h"
 #include "common/trace/trace_format.h"
-#include "common/units.h"
 
 #define PREFIX	   "iprobe-recorded"
 #define TRACE	   "trace"
@@ -185,26 +184,8 @@ void cli_temporary_trace_clear(struct cli_temporary_trace *t)
 	t->lock = -1;
 }
 
-int cli_process_operand(int argc, char **argv, int *ret_pid, const char **ret)
-{
-	size_t n;
-	_cleanup_free_ char **words = cli_operands(argc, argv, optind, &n);
-	const bool named = words && n && (optind >= argc || words[0] != argv[optind]);
-
-	if (!words)
-		return cli_fail();
-	/* a number is a process, unless there is a directory of that name */
-	if (!n || (!named &&
-		   (words[0][strspn(words[0], "0123456789")] || ip_access(words[0], F_OK) == 0)))
-		return -2;
-	if (n > 1)
-		return cli_usage(argv[0], "one process, not %zu", n);
-	*ret = named ? NULL : words[0];
-	return cli_pid_operand(argv[0], words[0], true, ret_pid);
-}
-
 /* Another iprobe's session would be changed, and there would be no trace here. */
-static int check_session(int pid)
+static int check_session(pid_t pid)
 {
 	char *dir = NULL;
 	int found = ip_session_join(pid, &dir);
@@ -217,36 +198,58 @@ static int check_session(int pid)
 	return found > 0 ? 0 : -1;
 }
 
-/* The words of an iprobe attach. */
-static int attach(const struct cli_recording_request *request, char *dir)
+/* A process that is named is checked even if it is not there: that tells it. */
+static int check_sessions(const struct ip_service_choice *choice)
 {
-	char command[] = "attach", quiet[] = "-q", kernel[] = "--kernel", output[] = "-o",
-	     functions[] = "-f", duration[] = "--duration";
-	char *words[12] = {command, quiet, kernel, output, dir};
-	int n = 5;
+	struct ip_service_processes found;
+	int ret = 0;
 
-	if (request->functions) {
-		words[n++] = functions;
-		words[n++] = (char *)request->functions;
-	}
-	if (request->duration) {
-		words[n++] = duration;
-		words[n++] = (char *)request->duration;
-	}
-	if (request->pid)
-		words[n++] = (char *)request->pid;
-	optind = 0; /* getopt_long() begins anew */
-	return cmd_attach(n, words);
+	if (cli_is_one_process(choice))
+		return check_session(choice->pids[0]);
+	if (ip_service_processes_find(choice, &found) < 0)
+		return -1;
+	for (size_t i = 0; ret == 0 && i < found.n; i++)
+		ret = check_session(found.items[i].pid);
+	ip_service_processes_clear(&found);
+	return ret;
 }
 
-int cli_record_first(const struct cli_recording_request *request, int pid,
-		     struct cli_temporary_trace *ret)
+int cli_recording_word(struct cli_recording_request *request, const char *word)
+{
+	if (ip_array_grow(&request->words, request->n, sizeof(*request->words)) < 0)
+		return -1;
+	request->words[request->n++] = word;
+	return 0;
+}
+
+/* An iprobe attach with the words of the request. What -p, --name and the like have chosen is known
+ * to it already (cli/args/processes.h). */
+static int attach(const struct cli_recording_request *request, char *dir)
+{
+	char command[] = "attach", quiet[] = "-q", kernel[] = "--kernel", output[] = "-o";
+	char *const first[] = {command, quiet, kernel, output, dir};
+	const size_t n = sizeof(first) / sizeof(*first);
+	_cleanup_free_ char **words = calloc(n + request->n + 1, sizeof(*words));
+
+	if (!words) {
+		ip_error("out of memory");
+		return cli_fail();
+	}
+	memcpy(words, first, sizeof(first));
+	for (size_t i = 0; i < request->n; i++)
+		words[n + i] = (char *)request->words[i];
+	optind = 0; /* getopt_long() begins anew */
+	return cmd_attach((int)(n + request->n), words);
+}
+
+int cli_record_first(const struct cli_recording_request *request,
+		     const struct ip_service_choice *choice, struct cli_temporary_trace *ret)
 {
 	struct stat st;
 	int code;
 
 	*ret = (struct cli_temporary_trace){.place.parent = -1, .lock = -1};
-	if (check_session(pid) < 0)
+	if (check_sessions(choice) < 0)
 		return cli_fail();
 	if (request->output)
 		snprintf(ret->dir, sizeof(ret->dir), "%s", request->output);
@@ -257,10 +260,12 @@ int cli_record_first(const struct cli_recording_request *request, int pid,
 	if (!request->output && make(ret) < 0)
 		return cli_fail();
 	code = attach(request, ret->dir);
-	if (code)
+	/* of several, others may have been recorded */
+	if (code && (cli_is_one_process(choice) || stat(ret->dir, &st) < 0))
 		return code;
+	ret->code = code;
 	if (stat(ret->dir, &st) < 0) {
-		ip_error("pid %d: nothing was recorded", pid);
+		ip_error("nothing was recorded");
 		return cli_fail();
 	}
 	/* what follows is over at once when the user wants that */

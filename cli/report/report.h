@@ -51,10 +51,9 @@ struct cli_report_options {
 	const char *unknown_by; /* --by WHAT that there is not; NULL: there is none such */
 	size_t slowest;		/* --slowest; 0: not given */
 	enum ip_slowest_by slowest_by;
-	const char *slowest_value;	 /* --slowest by value: its name */
-	bool innermost;			 /* --slowest: none that is around others of these */
-	bool in_time;			 /* --slowest: in the order of time */
-	struct ip_value_matches matches; /* --value */
+	const char *slowest_value; /* --slowest by value: its name */
+	bool innermost;		   /* --slowest: none that is around others of these */
+	bool in_time;		   /* --slowest: in the order of time */
 	enum cli_report_format format;
 	const char *sort;  /* name of a column; NULL: the default order */
 	const char *other; /* --diff: directory of the trace to compare with; NULL: none */

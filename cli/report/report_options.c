@@ -67,8 +67,7 @@ enum {
 	OPT_JSON,
 	OPT_CSV,
 	OPT_SLOWEST,
-	OPT_INNERMOST,
-	OPT_VALUE
+	OPT_INNERMOST
 };
 
 #define BY_VALUE "value:"
@@ -281,7 +280,7 @@ static int check(const char *command, struct cli_report_options *o)
 		return check_slowest(command, o);
 	if (o->innermost)
 		return cli_usage(command, "--innermost goes with --slowest");
-	if (o->matches.n)
+	if (o->filter.matches.n)
 		return cli_usage(command, "--value goes with --slowest");
 	if (o->sort && o->by == IP_GROUP_BY_VALUE && !strcmp(o->sort, CLI_SORT_VALUE))
 		return -1;
@@ -331,10 +330,6 @@ static int take(const char *command, int option, void *context)
 	case OPT_INNERMOST:
 		o->innermost = true;
 		break;
-	case OPT_VALUE:
-		if (ip_value_matches_add(&o->matches, optarg) < 0)
-			return cli_usage(command, "%s", ip_error_message());
-		break;
 	case OPT_DIFF:
 		o->other = optarg;
 		break;
@@ -354,7 +349,7 @@ int cli_report_parse(int argc, char **argv, struct cli_report_options *o)
 		{"by-caller", no_argument, NULL, OPT_BY_CALLER},
 		{"slowest", required_argument, NULL, OPT_SLOWEST},
 		{"innermost", no_argument, NULL, OPT_INNERMOST},
-		{"value", required_argument, NULL, OPT_VALUE},
+		CLI_FILTER_VALUE,
 		{"sort", required_argument, NULL, 's'},
 		{"where", required_argument, NULL, 'w'},
 		{"columns", required_argument, NULL, OPT_COLUMNS},

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/call_values.h"
 #include "cli/elide.h"
 #include "cli/filter/filter_check.h"
 #include "cli/report/report_slowest.h"
@@ -51,36 +52,6 @@ int cli_slowest_caller(const struct cli_slowest *s, const struct ip_slow_call *c
 		ret->from = "frame";
 	}
 	return 0;
-}
-
-char *cli_slowest_values(const struct cli_slowest *s, const uint64_t *payload)
-{
-	const struct ip_signature *signature = ip_recording_signature(s->trace->session, payload);
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
-
-	if (out && signature)
-		ip_values_print(out, signature, payload);
-	return ip_print_end_text(out, &text);
-}
-
-/* Makes `handle(fd=3) = 0`. */
-static char *call_text(const struct cli_slowest *s, const struct ip_slow_call *call)
-{
-	const struct ip_recording *session = s->trace->session;
-	_cleanup_free_ char *args = cli_slowest_values(s, call->args);
-	_cleanup_free_ char *result = cli_slowest_values(s, call->result);
-	bool has_args = ip_recording_signature(session, call->args);
-	bool has_result = ip_recording_signature(session, call->result);
-	char *text;
-
-	if (!args || !result ||
-	    asprintf(&text, "%s%s%s%s%s%s", ip_names_get(s->names, call->function),
-		     has_args ? "(" : "", args, has_args ? ")" : "", has_result ? " = " : "",
-		     result) < 0)
-		return NULL;
-	return text;
 }
 
 const char *cli_slowest_thread(const struct cli_slowest *s, const struct ip_slow_call *call)
@@ -139,7 +110,8 @@ static int print_number(const struct cli_slowest *s, const struct ip_slow_call *
 static int print_call(const struct cli_slowest *s, const struct ip_slow_call *call, unsigned width)
 {
 	uint64_t ns = ip_recording_since_start(s->trace->session, call->start);
-	_cleanup_free_ char *text = call_text(s, call);
+	_cleanup_free_ char *text =
+		cli_call_text(s->trace->session, ip_names_get(s->names, call->function), call);
 	_cleanup_free_ char *thread = thread_text(s, call);
 	_cleanup_free_ char *place = NULL;
 	char duration[16], self[16];
@@ -278,10 +250,10 @@ static int find(struct cli_slowest *s, const char *dir, struct cli_report_option
 					    .by = o->slowest_by,
 					    .value = &s->value,
 					    .selected = selected,
-					    .matches = &o->matches};
+					    .matches = &o->filter.matches};
 
 	if (!selected || find_value(s, dir) < 0 ||
-	    ip_value_matches_find(&o->matches, s->trace->session, dir) < 0)
+	    ip_value_matches_find(&o->filter.matches, s->trace->session, dir) < 0)
 		return -1;
 	s->names = ip_names_create(s->trace->session);
 	s->places = ip_symbolizer_create(dir, s->trace->session);
@@ -304,7 +276,7 @@ int cli_report_slowest(const char *dir, struct cli_report_options *o)
 		cli_reader_warn(s.trace);
 		cli_reader_warn_counted(s.trace);
 		if (!s.found->n)
-			cli_filter_warn_unmet(s.trace, &o->filter, &o->matches, s.found->events);
+			cli_filter_warn_none(s.trace, &o->filter, s.found->events);
 		ret = o->format == CLI_REPORT_JSON  ? cli_slowest_json(&s)
 		      : o->format == CLI_REPORT_CSV ? cli_slowest_csv(&s)
 						    : print_table(&s);

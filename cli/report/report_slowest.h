@@ -32,8 +32,6 @@ struct cli_slowest_caller {
 /* Returns 0 with the caller in *ret, whose text is to be freed; or -1 with an error. */
 int cli_slowest_caller(const struct cli_slowest *s, const struct ip_slow_call *call,
 		       struct cli_slowest_caller *ret);
-/* Makes the values as people read them: fd=3, path="/etc/motd". "" where there are none. */
-char *cli_slowest_values(const struct cli_slowest *s, const uint64_t *payload);
 /* Makes the number by which calls are sorted; "" where they are sorted by another figure. */
 char *cli_slowest_number(const struct cli_slowest *s, const struct ip_slow_call *call);
 /* A thread may change its name: the one that it had when the call ended counts. */

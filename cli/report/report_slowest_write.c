@@ -2,6 +2,7 @@
 /*
  * Prints the calls of iprobe report --slowest for programs: as JSON and as CSV.
  */
+#include "cli/call_values.h"
 #include "cli/report/report_slowest.h"
 #include "common/cleanup.h"
 #include "common/csv.h"
@@ -13,24 +14,6 @@ static const char *end_of(const struct ip_slow_call *call)
 	return call->how == IP_END_UNFINISHED ? "unfinished"
 	       : call->how == IP_END_UNWOUND  ? "unwound"
 					      : "exit";
-}
-
-static void write_values(struct ip_json *j, const struct cli_slowest *s,
-			 const struct ip_slow_call *call)
-{
-	const struct ip_signature *args = ip_recording_signature(s->trace->session, call->args),
-				  *result = ip_recording_signature(s->trace->session, call->result);
-
-	if (args) {
-		ip_json_object(j, "args");
-		ip_values_json(j, args, call->args);
-		ip_json_end_object(j);
-	}
-	if (result)
-		ip_value_json(j, "retval", result, call->result);
-	if ((args && ip_values_cut(args, call->args)) ||
-	    (result && ip_values_cut(result, call->result)))
-		ip_json_bool(j, "cut", true);
 }
 
 static int write_call(struct ip_json *j, const struct cli_slowest *s,
@@ -61,7 +44,7 @@ static int write_call(struct ip_json *j, const struct cli_slowest *s,
 	ip_json_uint(j, "depth", call->depth);
 	if (s->value.text && ip_slow_call_value(call, &s->value, &value))
 		ip_value_write(j, "value", &value);
-	write_values(j, s, call);
+	cli_call_values_json(j, session, call);
 	ip_json_string(j, "caller", caller.name);
 	ip_json_string(j, "caller_module", caller.module);
 	ip_json_string(j, "caller_from", caller.from);
@@ -110,8 +93,8 @@ static int csv_call(struct ip_csv *csv, const struct cli_slowest *s,
 {
 	const struct ip_recording *session = s->trace->session;
 	const struct ip_recording_function *f = &session->functions[call->function];
-	_cleanup_free_ char *args = cli_slowest_values(s, call->args);
-	_cleanup_free_ char *result = cli_slowest_values(s, call->result);
+	_cleanup_free_ char *args = cli_call_values(session, call->args);
+	_cleanup_free_ char *result = cli_call_values(session, call->result);
 	_cleanup_free_ char *number = cli_slowest_number(s, call);
 	_cleanup_free_ char *text = NULL;
 	struct cli_slowest_caller caller;

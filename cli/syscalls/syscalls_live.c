@@ -1,29 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts the system calls of a live process. It is neither stopped nor changed: the kernel records
- * events of its threads in an instance of tracefs (kernel_trace/recorder.h), whose thread hands
- * them to this file. They are put in order of time, and calls that have returned are added to the
- * sums: no trace is written, and memory does not grow with time.
+ * Counts the system calls of live processes. They are neither stopped nor changed: the kernel
+ * records events of their threads in an instance of tracefs (kernel_trace/recorder.h), whose thread
+ * hands them to this file. They are put in order of time, and calls that have returned are added to
+ * the sums: no trace is written, and memory does not grow with time.
  */
 #include "cli/syscalls/syscalls_live.h"
 
-#include <elf.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <unistd.h>
 
 #include "analysis/syscalls/event_order.h"
 #include "analysis/syscalls/syscall_sums.h"
+#include "cli/args/processes.h"
 #include "cli/cli.h"
 #include "cli/screen/screen.h"
 #include "cli/syscalls/list_output.h"
+#include "cli/syscalls/live_processes.h"
+#include "cli/syscalls/process_names.h"
 #include "cli/syscalls/syscalls_list.h"
 #include "cli/syscalls/syscalls_table.h"
 #include "cli/trace_args.h"
@@ -45,8 +44,7 @@
 
 struct live {
 	const struct cli_syscalls_options *options;
-	int pid;
-	int pidfd;
+	struct cli_live_processes processes;
 	struct ip_event_order *order;
 	struct ip_kernel_recorder *recorder;
 	struct ip_clock_reading start; /* of this command */
@@ -60,18 +58,37 @@ struct live {
 	pthread_mutex_t lock;
 	struct ip_syscall_reader *reader;
 	struct ip_syscall_sums sums;
+	struct cli_syscalls_own own;
+	struct cli_process_names names; /* of those that have sums, --by process */
 };
 
 /* ---- in the recorder's thread ---- */
+
+static uint32_t owner_of(const struct cli_syscalls_options *o, const struct ip_syscall_call *call)
+{
+	return o->by == CLI_SYSCALLS_BY_PROCESS ? call->pid : 0;
+}
+
+/* The process of a thread that was made a moment ago. */
+static int32_t process_of(void *context, int32_t tid)
+{
+	const long pid = ip_proc_status(tid, "Tgid");
+
+	return pid > 0 ? pid : 0;
+}
 
 static int take(void *context, const struct ip_syscall_call *call)
 {
 	struct live *live = context;
 
-	if (!cli_syscalls_wants(live->options, call))
+	if (!cli_syscalls_wants(live->options, call) || cli_syscalls_own_take(&live->own, call))
 		return 0;
+	if (live->options->by == CLI_SYSCALLS_BY_PROCESS &&
+	    cli_process_names_note(&live->names, call->pid,
+				   ip_syscall_reader_thread(live->reader, call->pid)) < 0)
+		return -1;
 	if (!live->options->list)
-		return ip_syscall_sums_add(&live->sums, 0, call);
+		return ip_syscall_sums_add(&live->sums, owner_of(live->options, call), call);
 	if (live->listed >= live->options->filter.limit)
 		return 0;
 	live->list.out = cli_list_output_file(&live->output);
@@ -116,55 +133,6 @@ static int on_until(void *context, uint64_t tsc)
 	return ret < 0 ? ret : cli_list_output_write(&live->output);
 }
 
-/* ---- the process ---- */
-
-/* System calls of 32-bit programs have numbers of their own, which the kernel's events do not tell
- * from those of others. */
-static int check_program(int pid)
-{
-	unsigned char head[EI_NIDENT] = {0};
-	char path[32];
-	_cleanup_close_ int fd = -1;
-
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 && errno == ENOENT)
-		return ip_error(
-			"pid %d: it makes no system calls: it is a thread of the kernel, or "
-			"has ended",
-			pid);
-	if (fd < 0)
-		return ip_error_errno("pid %d: cannot look at its program", pid);
-	if (read(fd, head, sizeof(head)) != sizeof(head) || head[EI_CLASS] != ELFCLASS64)
-		return ip_error("pid %d: system calls of 32-bit programs cannot be told apart from "
-				"those of others",
-				pid);
-	return 0;
-}
-
-static int open_process(struct live *live)
-{
-	const long process = ip_proc_status(live->pid, "Tgid");
-
-	if (process > 0 && process != live->pid)
-		return ip_error("%d is a thread of process %ld: --tid %d %ld shows it alone",
-				live->pid, process, live->pid, process);
-	live->pidfd = pidfd_open(live->pid, 0);
-	if (live->pidfd < 0 && errno == ESRCH)
-		return ip_error("pid %d: no such process (ps and pgrep show what there is)",
-				live->pid);
-	if (live->pidfd < 0)
-		return ip_error_errno("cannot open process %d", live->pid);
-	return check_program(live->pid);
-}
-
-static bool has_ended(const struct live *live)
-{
-	struct pollfd fd = {.fd = live->pidfd, .events = POLLIN};
-
-	return poll(&fd, 1, 0) > 0;
-}
-
 /* ---- the command ---- */
 
 static uint64_t hz_of(const struct live *live)
@@ -179,8 +147,6 @@ static int begin(struct live *live)
 {
 	const char *why;
 
-	if (open_process(live) < 0)
-		return -1;
 	if (ip_clock_select(IP_CLOCK_AUTO, &why) != IP_CLOCK_TSC)
 		return ip_error("kernel events have the times of the TSC, which cannot be trusted "
 				"here: %s",
@@ -191,6 +157,8 @@ static int begin(struct live *live)
 	if (!live->order)
 		return -1;
 	ip_syscall_reader_expect_scheduler(live->reader);
+	if (live->options->by == CLI_SYSCALLS_BY_PROCESS)
+		ip_syscall_reader_ask_process(live->reader, process_of);
 	live->list = (struct cli_syscalls_list){.start = live->start.tsc,
 						.realtime_ns = live->start.realtime_ns,
 						.hz = live->options->list ? hz_of(live) : 0,
@@ -210,7 +178,7 @@ static int start(struct live *live, const struct ip_kernel_sink *sink)
 		return -1;
 	live->began = ip_clock_now();
 	if (ip_kernel_recorder_start(live->recorder) < 0 ||
-	    ip_kernel_recorder_add(live->recorder, live->pid) < 0)
+	    cli_live_processes_join(&live->processes, live->recorder) < 0)
 		return -1;
 	live->end_ns =
 		live->options->duration_ns ? ip_now_ns() + live->options->duration_ns : UINT64_MAX;
@@ -221,20 +189,45 @@ static void add_open(void *context, const struct ip_syscall_call *call)
 {
 	struct cli_syscalls_table *table = context;
 
-	if (cli_syscalls_wants(table->options, call))
-		ip_syscall_sums_add(&table->sums, 0, call);
+	if (cli_syscalls_wants(table->options, call) && !cli_syscalls_own_take(&table->own, call))
+		ip_syscall_sums_add(&table->sums, owner_of(table->options, call), call);
 }
 
-/* The table as it is now. The caller clears its sums in any case. */
-static int look(struct live *live, struct cli_syscalls_table *ret)
+static const char *process_text(void *context, uint32_t owner, bool shown)
+{
+	struct cli_process_names *names = context;
+
+	return shown ? cli_process_names_text(names, owner) : cli_process_names_get(names, owner);
+}
+
+static struct cli_syscalls_table table_of(struct live *live, struct cli_process_names *names)
+{
+	struct cli_syscalls_table table = {.options = live->options,
+					   .hz = hz_of(live),
+					   .live = true,
+					   .processes = live->processes.counted};
+
+	if (cli_is_one_process(live->processes.choice))
+		table.pid = live->processes.choice->pids[0];
+	if (live->options->by == CLI_SYSCALLS_BY_PROCESS) {
+		table.owner = process_text;
+		table.context = names;
+	}
+	return table;
+}
+
+/* The table as it is now. The caller clears its sums, and the names, in any case. */
+static int look(struct live *live, struct cli_process_names *names, struct cli_syscalls_table *ret)
 {
 	const uint64_t now = ip_clock_now();
 	int done;
 
-	*ret = (struct cli_syscalls_table){
-		.options = live->options, .hz = hz_of(live), .pid = live->pid};
+	*ret = table_of(live, names);
 	pthread_mutex_lock(&live->lock);
 	done = ip_syscall_sums_copy(&ret->sums, &live->sums);
+	if (done == 0)
+		done = cli_process_names_copy(names, &live->names);
+	ret->own = live->own;
 	ret->read = ip_syscall_reader_read(live->reader);
 	if (done == 0)
 		ip_syscall_reader_each_open(live->reader, now, add_open, ret);
@@ -246,6 +239,7 @@ static int look(struct live *live, struct cli_syscalls_table *ret)
 
 static int show(struct live *live)
 {
+	struct cli_process_names names = {0};
 	struct cli_syscalls_table table;
 	_cleanup_free_ char *text = NULL;
 	size_t size, lines, columns;
@@ -255,11 +249,12 @@ static int show(struct live *live)
 	if (!out)
 		return ip_error("out of memory");
 	cli_screen_size(&lines, &columns);
-	ret = look(live, &table);
+	ret = look(live, &names, &table);
 	if (ret == 0)
 		cli_syscalls_table_print(&table, out, lines > 1 ? lines - 1 : 1);
 	ip_print(out, "q quit");
 	ip_syscall_sums_clear(&table.sums);
+	cli_process_names_clear(&names);
 	if (fclose(out) != 0)
 		return ip_error("out of memory");
 	return ret < 0 ? ret : cli_screen_show(text, size);
@@ -267,15 +262,19 @@ static int show(struct live *live)
 
 static bool is_over(const struct live *live)
 {
-	return ip_interrupted || ip_now_ns() >= live->end_ns || has_ended(live) ||
+	return ip_interrupted || ip_now_ns() >= live->end_ns ||
+	       cli_live_processes_are_over(&live->processes) ||
 	       __atomic_load_n(&live->enough, __ATOMIC_ACQUIRE);
 }
 
-static int check_recorder(struct live *live)
+/* Looks after the recorder and the processes. */
+static int step(struct live *live)
 {
 	struct ip_kernel_stats stats;
 
-	return ip_kernel_recorder_stats(live->recorder, &stats);
+	return ip_kernel_recorder_stats(live->recorder, &stats) < 0
+		       ? -1
+		       : cli_live_processes_step(&live->processes, live->recorder);
 }
 
 static uint64_t earlier_of(uint64_t a, uint64_t b)
@@ -294,11 +293,12 @@ static int watch_screen(struct live *live)
 
 		ret = show(live);
 		do
-			key = ret == 0 ? cli_screen_key(earlier_of(next, live->end_ns), live->pidfd)
+			key = ret == 0 ? cli_screen_key(earlier_of(next, live->end_ns),
+							live->processes.ends)
 				       : CLI_KEY_NONE;
 		while (key && key != 'q' && key != CLI_KEY_RESIZED && key != CLI_KEY_END_OF_INPUT);
 		if (ret == 0)
-			ret = check_recorder(live);
+			ret = step(live);
 	}
 	cli_screen_close();
 	return ret;
@@ -309,12 +309,12 @@ static int watch(struct live *live)
 	int ret = 0;
 
 	while (ret == 0 && !is_over(live)) {
-		struct pollfd fd = {.fd = live->pidfd, .events = POLLIN};
+		struct pollfd fd = {.fd = live->processes.ends, .events = POLLIN};
 		const uint64_t now = ip_now_ns(),
 			       until = earlier_of(now + WAIT_MOST_NS, live->end_ns);
 
 		poll(&fd, 1, until > now ? (until - now + 999999) / 1000000 : 0);
-		ret = check_recorder(live);
+		ret = step(live);
 	}
 	return ret;
 }
@@ -334,6 +334,7 @@ static int print_end(struct live *live, struct cli_syscalls_table *table)
 				 "iprobe: %" PRIu64 " events of the kernel were LOST: calls are "
 				 "missing, and the result or the time of others\n",
 				 table->read.lost);
+		cli_syscalls_own_print(&table->own, table->hz, "iprobe: ", stderr);
 		return cli_list_output_write(&live->output);
 	}
 	table->sums = live->sums;
@@ -349,8 +350,7 @@ static int print_end(struct live *live, struct cli_syscalls_table *table)
  * the same. */
 static int finish(struct live *live, int watched)
 {
-	struct cli_syscalls_table table = {
-		.options = live->options, .hz = hz_of(live), .pid = live->pid};
+	struct cli_syscalls_table table = table_of(live, &live->names);
 	const uint64_t end = ip_clock_now();
 	_cleanup_free_ char *why = NULL;
 	int stopped, ended, printed;
@@ -363,6 +363,7 @@ static int finish(struct live *live, int watched)
 	table.read = ip_syscall_reader_read(live->reader);
 	table.read.begin = live->began;
 	table.read.end = end;
+	table.own = live->own;
 	printed = print_end(live, &table);
 	keep(printed, &why);
 	if (watched < 0 || stopped < 0 || ended < 0 || printed < 0)
@@ -370,28 +371,32 @@ static int finish(struct live *live, int watched)
 	return 0;
 }
 
-int cli_syscalls_live(int pid, const struct cli_syscalls_options *o)
+int cli_syscalls_live(const struct ip_service_choice *choice, const struct cli_syscalls_options *o)
 {
-	struct live live = {.options = o, .pid = pid, .pidfd = -1};
+	struct live live = {.options = o};
 	const struct ip_kernel_sink sink = {
 		.event = on_event, .lost = on_lost, .until = on_until, .context = &live};
 	const bool on_screen =
 		!o->list && !o->json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+	bool failed;
 	int ret;
 
 	pthread_mutex_init(&live.lock, NULL);
 	cli_catch_signals();
-	ret = begin(&live);
+	ret = cli_live_processes_open(choice, &live.processes);
+	if (ret == 0)
+		ret = begin(&live);
 	if (ret == 0)
 		ret = start(&live, &sink);
 	if (ret == 0)
 		ret = finish(&live, on_screen ? watch_screen(&live) : watch(&live));
+	failed = live.processes.failed;
 	ip_kernel_recorder_destroy(live.recorder);
 	ip_syscall_reader_destroy(live.reader);
 	ip_event_order_destroy(live.order);
 	ip_syscall_sums_clear(&live.sums);
+	cli_process_names_clear(&live.names);
 	cli_list_output_clear(&live.output);
-	if (live.pidfd >= 0)
-		close(live.pidfd);
-	return ret;
+	cli_live_processes_clear(&live.processes);
+	return ret < 0 ? ret : failed;
 }

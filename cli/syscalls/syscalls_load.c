@@ -62,12 +62,15 @@ static uint32_t pid_of(const struct cli_syscalls_trace *t, int32_t tid)
 	return t->processes_size && tid ? t->processes[place_of(t, tid)].pid : 0;
 }
 
-static uint32_t process_of(const void *context, int32_t tid, uint64_t tsc)
+uint32_t cli_syscalls_process_of(const struct cli_syscalls_trace *t, int32_t tid, uint64_t tsc)
 {
-	const struct cli_syscalls_trace *t = context;
-
 	/* tids are used again */
 	return t->ids ? ip_machine_ids_pid(t->ids, tid, tsc) : pid_of(t, tid);
+}
+
+static uint32_t process_of(const void *context, int32_t tid, uint64_t tsc)
+{
+	return cli_syscalls_process_of(context, tid, tsc);
 }
 
 static int note_closing(struct cli_syscalls_trace *t, const struct ip_closing *closing)
@@ -121,7 +124,7 @@ static int take(void *context, const struct ip_syscall_call *call)
 
 	if (t->keeps && note_call(t, call) < 0)
 		return -1;
-	if (!cli_syscalls_wants(t->options, call))
+	if (!cli_syscalls_wants(t->options, call) || cli_syscalls_own_take(&t->own, call))
 		return 0;
 	if (!t->keeps)
 		return ip_syscall_sums_add(&t->sums, 0, call);
@@ -294,7 +297,7 @@ void cli_syscalls_clear(struct cli_syscalls_trace *t)
 const char *cli_syscalls_descriptor(void *context, int32_t tid, int32_t fd, uint64_t tsc)
 {
 	const struct cli_syscalls_trace *t = context;
-	const uint32_t pid = process_of(t, tid, tsc);
+	const uint32_t pid = cli_syscalls_process_of(t, tid, tsc);
 	const struct ip_descriptor *d =
 		pid ? ip_descriptors_find(&t->descriptors, pid, fd, tsc) : NULL;
 

@@ -12,6 +12,7 @@
 #include "analysis/wait/descriptors/descriptors.h"
 #include "analysis/wait/machine_ids.h"
 #include "analysis/wait/thread_states.h"
+#include "cli/syscalls/own_calls.h"
 #include "cli/syscalls/syscalls_options.h"
 
 struct cli_syscalls_process {
@@ -30,6 +31,7 @@ struct cli_syscalls_trace {
 	 * their returns, and by call the function that made it */
 	bool keeps;
 	struct ip_syscall_sums sums;
+	struct cli_syscalls_own own; /* which are not among the others */
 	struct ip_syscall_call *calls;
 	uint32_t *functions;
 	size_t ncalls;
@@ -52,6 +54,9 @@ struct cli_syscalls_trace {
 int cli_syscalls_load(const char *dir, const struct cli_syscalls_options *o,
 		      struct cli_syscalls_trace *ret);
 void cli_syscalls_clear(struct cli_syscalls_trace *t);
+
+/* The process of a thread at a time; 0: not known. */
+uint32_t cli_syscalls_process_of(const struct cli_syscalls_trace *t, int32_t tid, uint64_t tsc);
 
 /* What a descriptor was; NULL: not known. context: struct cli_syscalls_trace. */
 const char *cli_syscalls_descriptor(void *context, int32_t tid, int32_t fd, uint64_t tsc);

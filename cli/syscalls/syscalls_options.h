@@ -17,6 +17,7 @@ enum cli_syscalls_by {
 	CLI_SYSCALLS_BY_CALL,
 	CLI_SYSCALLS_BY_FUNCTION,
 	CLI_SYSCALLS_BY_DESCRIPTOR,
+	CLI_SYSCALLS_BY_PROCESS,
 };
 
 struct cli_syscalls_options {
@@ -24,9 +25,8 @@ struct cli_syscalls_options {
 	struct ip_syscall_set set;
 	enum cli_syscalls_by by;
 	size_t slowest;	      /* calls; 0: not asked for */
-	uint64_t duration_ns; /* of a process; 0: until it ends */
-	const char *duration; /* the same as it was given; NULL: it was not */
-	const char *output;   /* -o; NULL: no trace is kept */
+	uint64_t duration_ns; /* of processes; 0: until they end */
+	const char *live;     /* the first option that goes with processes only; NULL: none */
 	bool chosen;	      /* set is valid; else all calls are meant */
 	bool list, failed, json;
 };

@@ -11,6 +11,7 @@
 #include "analysis/syscalls/syscall_flags.h"
 #include "common/json.h"
 #include "common/print.h"
+#include "common/trace/kernel_format.h"
 #include "common/units.h"
 
 #define ERRORS_SHOWN 4u /* by name, on a line of the table */
@@ -59,6 +60,8 @@ static void print_head(const struct cli_syscalls_table *t, const struct total *t
 	ip_print(out, "# ");
 	if (t->pid)
 		ip_print(out, "pid %d: ", t->pid);
+	else if (t->live)
+		ip_print(out, "%zu process%s: ", t->processes, t->processes == 1 ? "" : "es");
 	ip_print(out, "%s%s system call%s, %s", t->read.lost ? "at least " : "",
 		 ip_format_count(total->calls, count), ip_plural(total->calls),
 		 text_of(t, t->read.end - t->read.begin, length));
@@ -125,6 +128,7 @@ static void print_row(const struct cli_syscalls_table *t, const struct ip_syscal
 /* Calls that are in the times, and not among those that have returned, or were not seen whole. */
 static void print_open(const struct cli_syscalls_table *t, const struct total *total, FILE *out)
 {
+	struct total open[IP_KERNEL_SYSCALLS_MAX] = {0}; /* by number: calls, ticks */
 	const char *between = "";
 	char time[16], name[32];
 
@@ -139,15 +143,22 @@ static void print_open(const struct cli_syscalls_table *t, const struct total *t
 			 ip_plural(total->unknown));
 	if (!total->open)
 		return;
-	ip_print(out, "Not returned%s: ", t->pid ? "" : " at the end");
 	for (size_t i = 0; i < t->sums.n; i++) {
-		const struct ip_syscall_sum *sum = &t->sums.items[i];
+		open[t->sums.items[i].number].calls += t->sums.items[i].open;
+		open[t->sums.items[i].number].ticks += t->sums.items[i].open_ticks;
+	}
+	ip_print(out, "Not returned%s: ", t->live ? "" : " at the end");
+	/* in the order of the table, each once: several owners may have it */
+	for (size_t i = 0; i < t->sums.n; i++) {
+		struct total *one = &open[t->sums.items[i].number];
 
-		if (!sum->open)
+		if (!one->calls)
 			continue;
-		ip_print(out, "%s%s %" PRIu64 " (%s)", between, ip_syscall_name(sum->number, name),
-			 sum->open, text_of(t, sum->open_ticks, time));
+		ip_print(out, "%s%s %" PRIu64 " (%s)", between,
+			 ip_syscall_name(t->sums.items[i].number, name), one->calls,
+			 text_of(t, one->ticks, time));
 		between = ", ";
+		one->calls = 0;
 	}
 	ip_print(out, "\n");
 }
@@ -155,6 +166,9 @@ static void print_open(const struct cli_syscalls_table *t, const struct total *t
 void cli_syscalls_table_print(struct cli_syscalls_table *t, FILE *out, size_t lines)
 {
 	const struct total total = add_up(t);
+	static const char *const owners[] = {[CLI_SYSCALLS_BY_FUNCTION] = "  FUNCTION",
+					     [CLI_SYSCALLS_BY_DESCRIPTOR] = "  DESCRIPTOR",
+					     [CLI_SYSCALLS_BY_PROCESS] = "  PROCESS"};
 	size_t limit = t->options->filter.limit, n = 0;
 	char time[16];
 	int width;
@@ -163,6 +177,7 @@ void cli_syscalls_table_print(struct cli_syscalls_table *t, FILE *out, size_t li
 	print_head(t, &total, out);
 	if (!t->sums.n) {
 		ip_print(out, "No system calls were recorded.\n");
+		cli_syscalls_own_print(&t->own, t->hz, "", out);
 		return;
 	}
 	if (lines != SIZE_MAX && limit > (lines > 8 ? lines - 8 : 1))
@@ -170,32 +185,37 @@ void cli_syscalls_table_print(struct cli_syscalls_table *t, FILE *out, size_t li
 	width = width_of_names(t, limit);
 	ip_print(out, "%6s %9s %9s %9s %9s %9s %9s %8s  %-*s%s\n", "%TIME", "TIME", "OFF CPU",
 		 "AVG", "P99", "MAX", "CALLS", "ERRORS", t->owner ? width : 0, "SYSCALL",
-		 !t->owner				      ? ""
-		 : t->options->by == CLI_SYSCALLS_BY_FUNCTION ? "  FUNCTION"
-							      : "  DESCRIPTOR");
+		 !t->owner ? "" : owners[t->options->by]);
 	for (; n < t->sums.n && n < limit; n++)
 		print_row(t, &t->sums.items[n], &total, width, out);
 	if (n < t->sums.n)
 		ip_print(out, "... and %zu more lines (-n)\n", t->sums.n - n);
 	ip_print(out, "%6.2f %9s %9s %9s %9s %9s %9" PRIu64 " %8" PRIu64 "  total\n", 100.0,
 		 text_of(t, total.ticks, time), "", "", "", "", total.calls, total.errors);
-	if (total.open || total.earlier || total.unknown)
+	if (total.open || total.earlier || total.unknown || t->own.calls)
 		ip_print(out, "\n");
 	print_open(t, &total, out);
+	cli_syscalls_own_print(&t->own, t->hz, "", out);
 }
 
 static void json_row(const struct cli_syscalls_table *t, const struct ip_syscall_sum *sum,
 		     struct ip_json *j)
 {
-	const bool by_function = t->options->by == CLI_SYSCALLS_BY_FUNCTION;
+	const enum cli_syscalls_by by = t->options->by;
 	char name[32];
 
 	ip_json_object(j, NULL);
 	ip_json_string(j, "name", ip_syscall_name(sum->number, name));
 	ip_json_string(j, "function",
-		       t->owner && by_function ? t->owner(t->context, sum->owner, false) : NULL);
-	if (t->owner && !by_function)
+		       t->owner && by == CLI_SYSCALLS_BY_FUNCTION
+			       ? t->owner(t->context, sum->owner, false)
+			       : NULL);
+	if (t->owner && by == CLI_SYSCALLS_BY_DESCRIPTOR)
 		ip_json_string(j, "descriptor", t->owner(t->context, sum->owner, false));
+	if (t->owner && by == CLI_SYSCALLS_BY_PROCESS) {
+		ip_json_uint(j, "pid", sum->owner);
+		ip_json_string(j, "process", t->owner(t->context, sum->owner, false));
+	}
 	ip_json_uint(j, "calls", sum->calls);
 	ip_json_uint(j, "errors", sum->errors);
 	ip_json_object(j, "errors_by_name");
@@ -230,6 +250,8 @@ void cli_syscalls_table_json(struct cli_syscalls_table *t)
 	ip_json_object(&j, NULL);
 	if (t->pid)
 		ip_json_int(&j, "pid", t->pid);
+	else if (t->live)
+		ip_json_uint(&j, "processes", t->processes);
 	ip_json_uint(&j, "duration_ns", ns_of(t, t->read.end - t->read.begin));
 	ip_json_uint(&j, "kernel_events", t->read.events);
 	ip_json_uint(&j, "kernel_lost", t->read.lost);
@@ -237,6 +259,8 @@ void cli_syscalls_table_json(struct cli_syscalls_table *t)
 	ip_json_uint(&j, "calls", total.calls);
 	ip_json_uint(&j, "errors", total.errors);
 	ip_json_uint(&j, "total_ns", ns_of(t, total.ticks));
+	ip_json_uint(&j, "own_calls", t->own.calls);
+	ip_json_uint(&j, "own_ns", ns_of(t, t->own.ticks));
 	ip_json_array(&j, "syscalls");
 	for (size_t i = 0; i < t->sums.n && i < t->options->filter.limit; i++)
 		json_row(t, &t->sums.items[i], &j);

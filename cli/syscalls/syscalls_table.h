@@ -8,14 +8,18 @@
 #include <stdio.h>
 
 #include "analysis/syscalls/syscall_sums.h"
+#include "cli/syscalls/own_calls.h"
 #include "cli/syscalls/syscalls_options.h"
 
 struct cli_syscalls_table {
 	const struct cli_syscalls_options *options;
 	struct ip_syscall_sums sums;
 	struct ip_syscall_reader_sums read;
-	uint64_t hz; /* of the TSC */
-	int pid;     /* of a live process; 0: it is a trace */
+	uint64_t hz;	  /* of the TSC */
+	bool live;	  /* it is no trace */
+	int pid;	  /* live: of the process; 0: there are several, or may be */
+	size_t processes; /* live: that were counted */
+	struct cli_syscalls_own own;
 	/* The words for an owner of sums. NULL: the sums have none. */
 	const char *(*owner)(void *context, uint32_t owner, bool shown);
 	void *context;

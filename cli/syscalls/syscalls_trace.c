@@ -10,6 +10,7 @@
 
 #include "analysis/syscalls/syscall_text.h"
 #include "analysis/wait/function_index.h"
+#include "cli/syscalls/process_names.h"
 #include "cli/syscalls/syscalls_list.h"
 #include "cli/syscalls/syscalls_load.h"
 #include "cli/syscalls/syscalls_table.h"
@@ -20,9 +21,11 @@
 #define NO_FUNCTION   "(no traced function)"
 #define NO_DESCRIPTOR "(no descriptor)"
 
-/* What owners of sums are called: functions by their index, descriptors by their place here. */
+/* What owners of sums are called: functions by their index, processes by their pid, descriptors by
+ * their place here. */
 struct owners {
 	struct cli_syscalls_trace *t;
+	struct cli_process_names names;
 	char **texts;
 	size_t n;
 	uint32_t *index; /* open addressing, text + 1 */
@@ -53,6 +56,27 @@ static const char *descriptor_of(void *context, uint32_t owner, bool shown)
 	const struct owners *o = context;
 
 	return *o->texts[owner] ? o->texts[owner] : shown ? NO_DESCRIPTOR : NULL;
+}
+
+static const char *process_of(void *context, uint32_t owner, bool shown)
+{
+	struct owners *o = context;
+
+	return shown ? cli_process_names_text(&o->names, owner)
+		     : cli_process_names_get(&o->names, owner);
+}
+
+/* By the name that the session has; of a process that was not recorded, by its main thread's. */
+static int note_process(struct owners *o, uint32_t pid)
+{
+	const struct ip_trace_reader *trace = o->t->trace;
+
+	if (*cli_process_names_get(&o->names, pid))
+		return 0;
+	for (size_t i = 0; i < trace->nprocesses; i++)
+		if (trace->process_list[i].pid == pid)
+			return cli_process_names_note(&o->names, pid, trace->process_list[i].name);
+	return cli_process_names_note(&o->names, pid, ip_syscall_reader_thread(o->t->reader, pid));
 }
 
 static uint32_t *slot_of(const struct owners *o, const char *text)
@@ -106,6 +130,7 @@ static void clear_owners(struct owners *o)
 		free(o->texts[i]);
 	free(o->texts);
 	free(o->index);
+	cli_process_names_clear(&o->names);
 }
 
 /* A descriptor whose name is not known is one of its thread's process: its number is all there is.
@@ -121,6 +146,10 @@ static int owner_of(struct owners *o, size_t i, uint32_t *ret)
 	*ret = 0;
 	if (o->t->options->by == CLI_SYSCALLS_BY_FUNCTION)
 		*ret = o->t->functions[i];
+	if (o->t->options->by == CLI_SYSCALLS_BY_PROCESS) {
+		*ret = cli_syscalls_process_of(o->t, call->tid, call->begin);
+		return note_process(o, *ret);
+	}
 	if (o->t->options->by != CLI_SYSCALLS_BY_DESCRIPTOR)
 		return 0;
 	fd = ip_syscall_descriptor(call, &made);
@@ -137,13 +166,17 @@ static int print_table(struct cli_syscalls_trace *t)
 	struct cli_syscalls_table table = {.options = t->options,
 					   .read = t->read,
 					   .hz = t->trace->session->tsc_hz,
+					   .own = t->own,
 					   .context = &owners};
+	static const char *(*const owner_texts[])(void *context, uint32_t owner, bool shown) = {
+		[CLI_SYSCALLS_BY_CALL] = NULL,
+		[CLI_SYSCALLS_BY_FUNCTION] = function_of,
+		[CLI_SYSCALLS_BY_DESCRIPTOR] = descriptor_of,
+		[CLI_SYSCALLS_BY_PROCESS] = process_of};
 	uint32_t owner;
 	int ret = 0;
 
-	if (t->options->by != CLI_SYSCALLS_BY_CALL)
-		table.owner =
-			t->options->by == CLI_SYSCALLS_BY_FUNCTION ? function_of : descriptor_of;
+	table.owner = owner_texts[t->options->by];
 	for (size_t i = 0; i < t->ncalls && ret == 0; i++) {
 		ret = owner_of(&owners, i, &owner);
 		if (ret == 0)
@@ -212,6 +245,9 @@ static int print_list(struct cli_syscalls_trace *t)
 						    : ip_names_shown(t->names, function));
 	}
 	free(order);
+	/* those that functions were in are not known */
+	if (!t->options->filter.functions)
+		cli_syscalls_own_print(&t->own, list.hz, "iprobe: ", stderr);
 	return 0;
 }
 

@@ -12,14 +12,21 @@
 #include "analysis/profile/slowest.h"
 #include "analysis/wait/critical_path.h"
 #include "analysis/wait/function_index.h"
+#include "cli/call_values.h"
+#include "cli/elide.h"
+#include "cli/filter/filter_check.h"
 #include "cli/trace_args.h"
 #include "cli/wait/wait_chain_print.h"
 #include "cli/wait/wait_load.h"
 #include "common/array.h"
+#include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
 #include "common/print.h"
 #include "common/units.h"
+
+#define BESIDE	 40u /* columns that the line of a call has beside the call itself, about */
+#define TEXT_MIN 24u
 
 /* Steps of a path of one kind: of one thread, in one state, on one object. */
 struct part {
@@ -295,23 +302,38 @@ static double since_start(const struct context *x, uint64_t tsc)
 	return tsc > start ? cli_wait_ns(&x->trace, tsc - start) : 0;
 }
 
+/* The call with its values: handle_request(uri="/a") = 0. */
+static char *call_text(const struct context *x, const struct call *c)
+{
+	char *text = cli_call_text(x->trace.trace->session,
+				   ip_names_shown(x->trace.names, c->call->function), c->call);
+
+	if (text)
+		cli_cut_text(text, cli_name_width(BESIDE, TEXT_MIN));
+	else
+		ip_error("out of memory");
+	return text;
+}
+
 static int print_call(const struct context *x, const struct call *c)
 {
+	_cleanup_free_ char *text = call_text(x, c);
+	_cleanup_free_ struct part **sorted = sort(c);
 	char time[32], at[32];
-	struct part **sorted = sort(c);
 
-	if (!sorted)
+	if (!text || !sorted)
 		return -1;
 	if (c->chain.n) {
-		ip_print(stdout, "%s %s:", ip_names_shown(x->trace.names, c->call->function),
+		/* a result is not to be read as one with the time */
+		ip_print(stdout, "%s%s %s:", text,
+			 ip_recording_signature(x->trace.trace->session, c->call->result) ? ","
+											  : "",
 			 ip_format_ns(cli_wait_ns(&x->trace, c->call->ticks), time));
-		if (cli_wait_chain_print(&x->trace, x->functions, &c->chain) < 0) {
-			free(sorted);
+		if (cli_wait_chain_print(&x->trace, x->functions, &c->chain) < 0)
 			return -1;
-		}
 		ip_print(stdout, "\n");
 	}
-	ip_print(stdout, "%s: %s in thread %u", ip_names_shown(x->trace.names, c->call->function),
+	ip_print(stdout, "%s: %s in thread %u", text,
 		 ip_format_ns(cli_wait_ns(&x->trace, c->call->ticks), time), c->tid);
 	if (c->thread && *c->thread->name)
 		ip_print(stdout, " (%s)", c->thread->name);
@@ -329,7 +351,6 @@ static int print_call(const struct context *x, const struct call *c)
 			}
 	}
 	ip_print(stdout, "\n");
-	free(sorted);
 	return 0;
 }
 
@@ -413,6 +434,7 @@ static int json_call(struct ip_json *j, const struct context *x, const struct ca
 	ip_json_string(j, "function", ip_names_get(x->trace.names, c->call->function));
 	ip_json_uint(j, "tid", c->tid);
 	ip_json_string(j, "thread", c->thread ? c->thread->name : NULL);
+	cli_call_values_json(j, x->trace.trace->session, c->call);
 	ip_json_uint(j, "from_ns", since_start(x, c->call->start) + 0.5);
 	ip_json_uint(j, "elapsed_ns", cli_wait_ns(&x->trace, c->call->ticks) + 0.5);
 	ip_json_uint(j, "cpu_ns", cli_wait_ns(&x->trace, sums[IP_THREAD_RUNNING]) + 0.5);
@@ -468,20 +490,22 @@ static int print_all(struct context *x, const struct ip_slowest *found)
 		ip_json_end_array(&j);
 		ip_json_end_object(&j);
 	} else if (!found->n) {
-		ip_print(stdout, "No call of it was recorded.\n");
+		ip_print(stdout, o->filter.matches.n ? "No call of it has such values.\n"
+						     : "No call of it was recorded.\n");
 	}
 	return ret;
 }
 
-int cli_wait_calls(const char *dir, const struct cli_wait_options *o)
+int cli_wait_calls(const char *dir, struct cli_wait_options *o)
 {
 	struct context x = {0};
 	struct ip_slowest *found = NULL;
-	const struct ip_value_matches none = {0};
 	struct ip_slowest_options wanted = {
-		.n = o->slowest, .by = IP_SLOWEST_BY_DURATION, .matches = &none};
+		.n = o->slowest, .by = IP_SLOWEST_BY_DURATION, .matches = &o->filter.matches};
 	int ret = cli_wait_load(dir, o, &x.trace);
 
+	if (ret == 0)
+		ret = ip_value_matches_find(&o->filter.matches, x.trace.trace->session, dir);
 	if (ret == 0) {
 		wanted.selected = x.trace.selected;
 		x.functions = ip_function_index_create(x.trace.trace);
@@ -489,6 +513,8 @@ int cli_wait_calls(const char *dir, const struct cli_wait_options *o)
 	}
 	if (ret == 0) {
 		cli_reader_warn(x.trace.trace);
+		if (!found->n && o->filter.matches.n)
+			cli_filter_warn_none(x.trace.trace, &o->filter, found->events);
 		ret = print_all(&x, found);
 	}
 	if (ret == 0)

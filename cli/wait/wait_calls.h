@@ -8,7 +8,7 @@
 
 #include "cli/wait/wait_report.h"
 
-/* Prints the calls. Returns 0, or -1 with an error. */
-int cli_wait_calls(const char *dir, const struct cli_wait_options *o);
+/* Prints the calls that meet the conditions on values. Returns 0, or -1 with an error. */
+int cli_wait_calls(const char *dir, struct cli_wait_options *o);
 
 #endif

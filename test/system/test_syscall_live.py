@@ -192,7 +192,7 @@ def test_no_such_process(traced, waiting):
         (["999999999"], "no such process"),
         ([str(thread.native_id)], f"is a thread of process {os.getpid()}"),
         ([str(kernel)], "thread of the kernel"),
-        (["-p", str(waiting.pid), str(kernel)], "one process, not 2"),
+        (["-p", str(waiting.pid), str(thread.native_id)], "is a thread of process"),
         (["--duration", "1s", traced.top], "goes with a PID"),
         (["--duration", "0s", str(waiting.pid)], "a time above 0"),
     ):

@@ -210,7 +210,7 @@ def test_usage(recorded, root):
     _, folder = recorded
     for args, said in (
         (("-e", "opennat"), "nearest is openat"),
-        (("--by", "thread"), "--by takes call, function or fd"),
+        (("--by", "thread"), "--by takes call, function, fd or process"),
         (("--list", "--slowest", "3"), "take one"),
         (("--by", "fd", "--list"), "does not go with --list"),
         (("--slowest", "0"), "above 0"),
