@@ -27,9 +27,10 @@
 #define LOOK_SHARE 20u		 /* one part in so many of our time goes to looks for processes */
 #define IDLE_NS	   1000000000ull /* without a process, until a choice of several is over */
 #define EVENTS	   64
+#define GONE	   (-2) /* there is no such process any more, or none that makes calls */
 
 /* System calls of 32-bit programs have numbers of their own, which the kernel's events do not tell
- * from those of others. */
+ * from those of others. Returns 0; -1 with an error; GONE with an error. */
 static int check_program(pid_t pid)
 {
 	unsigned char head[EI_NIDENT] = {0};
@@ -38,11 +39,12 @@ static int check_program(pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 && errno == ENOENT)
-		return ip_error(
-			"pid %d: it makes no system calls: it is a thread of the kernel, or "
-			"has ended",
-			pid);
+	if (fd < 0 && errno == ENOENT) {
+		ip_error("pid %d: it makes no system calls: it is a thread of the kernel, or has "
+			 "ended",
+			 pid);
+		return GONE;
+	}
 	if (fd < 0)
 		return ip_error_errno("pid %d: cannot look at its program", pid);
 	if (read(fd, head, sizeof(head)) != sizeof(head) || head[EI_CLASS] != ELFCLASS64)
@@ -59,31 +61,33 @@ static bool has_ended(int fd)
 	return poll(&p, 1, 0) > 0;
 }
 
-/* Steps 1 and 2. Returns the descriptor, or -1 with an error. */
+/* Steps 1 and 2. Returns the descriptor; -1 with an error; GONE with an error. */
 static int open_process(pid_t pid, uint64_t started)
 {
-	int fd = pidfd_open(pid, 0);
+	int fd = pidfd_open(pid, 0), checked = GONE;
 
-	if (fd < 0 && errno == ESRCH)
-		return ip_error("pid %d: no such process (ps and pgrep show what there is)", pid);
-	if (fd < 0)
+	if (fd < 0 && errno != ESRCH)
 		return ip_error_errno("cannot open process %d", pid);
-	if (ip_proc_started_at(pid) != started)
+	if (fd < 0 || ip_proc_started_at(pid) != started)
 		ip_error("pid %d: it has ended", pid);
-	else if (check_program(pid) == 0)
+	else
+		checked = check_program(pid);
+	if (checked == 0)
 		return fd;
-	close(fd);
-	return -1;
+	if (fd >= 0)
+		close(fd);
+	return checked;
 }
 
-/* Of several processes the others are counted all the same. Returns 0, or -1 with the error that
- * is there. */
-static int pass_over(struct cli_live_processes *p, bool named)
+/* Of several processes the others are counted all the same. Those that nobody has named come and
+ * go. Returns 0, or -1 with the error that is there. */
+static int pass_over(struct cli_live_processes *p, bool named, bool gone)
 {
 	if (cli_is_one_process(p->choice))
 		return -1;
 	p->failed |= named;
-	ip_notice("%s", ip_error_message());
+	if (named || !gone)
+		ip_notice("%s", ip_error_message());
 	return 0;
 }
 
@@ -109,7 +113,7 @@ static int meet(struct cli_live_processes *p, const struct ip_service_processes 
 			return -1;
 		new.fd = open_process(new.pid, new.started);
 		p->items[p->n++] = new;
-		if (new.fd < 0 && pass_over(p, process->named) < 0)
+		if (new.fd < 0 && pass_over(p, process->named, new.fd == GONE) < 0)
 			return -1;
 	}
 	return 0;
@@ -197,7 +201,7 @@ static int join(struct cli_live_processes *p, struct cli_live_process *process,
 		/* the kernel's list cannot be undone: what the other one does is on it */
 		if (added == 0 && now && now != process->started)
 			return ip_error("pid %d: it has ended, and the number is another process' "
-					"now: nothing was counted",
+					"now, whose calls were not asked for",
 					process->pid);
 		ip_error("pid %d: it has ended", process->pid);
 		return 0;
@@ -211,8 +215,6 @@ static int join(struct cli_live_processes *p, struct cli_live_process *process,
 
 int cli_live_processes_join(struct cli_live_processes *p, struct ip_kernel_recorder *recorder)
 {
-	const bool first = !p->begun;
-
 	/* those in front have joined before, or never will */
 	for (size_t i = p->joined; i < p->n; i++) {
 		struct cli_live_process *process = &p->items[i];
@@ -229,10 +231,9 @@ int cli_live_processes_join(struct cli_live_processes *p, struct ip_kernel_recor
 		}
 		close(process->fd);
 		process->fd = -1;
-		if (joined < 0 || (first && pass_over(p, process->named) < 0))
+		if (joined < 0 || pass_over(p, process->named, true) < 0)
 			return -1;
 	}
-	p->begun = true;
 	p->idle_ns = p->live ? UINT64_MAX : ip_now_ns() + IDLE_NS;
 	return p->counted ? 0 : ip_error("these processes have ended");
 }

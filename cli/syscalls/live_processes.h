@@ -23,7 +23,7 @@ struct cli_live_processes {
 	struct cli_live_process {
 		pid_t pid;
 		uint64_t started; /* of struct ip_service_process */
-		int fd;		  /* pidfd; -1: it is not counted, or has ended */
+		int fd;		  /* pidfd; below 0: it is not counted, or has ended */
 		bool named;	  /* by its pid */
 	} * items;
 	size_t n;
@@ -32,7 +32,6 @@ struct cli_live_processes {
 	int ends;	/* epoll: readable when one of them has ended */
 	bool failed;	/* one that was named by its pid is not counted; that was told */
 	/* Private. */
-	bool begun;
 	size_t joined; /* items that had their turn */
 	long last_pid;
 	uint64_t look_ns, idle_ns;

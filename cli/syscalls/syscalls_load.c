@@ -134,12 +134,18 @@ static int take(void *context, const struct ip_syscall_call *call)
 	return 0;
 }
 
+/* By process alone, neither functions nor descriptors are asked for. */
+static bool is_by_process(const struct cli_syscalls_options *o)
+{
+	return o->by == CLI_SYSCALLS_BY_PROCESS && !o->filter.functions;
+}
+
 /* What is not in the calls. */
 static int note_record(struct cli_syscalls_trace *t, const struct ip_kernel_record *record)
 {
 	const struct ip_closing all = {.tsc = record->lost_since, .to = UINT32_MAX};
 
-	if (record->id == IP_KERNEL_IDS_STATE)
+	if (record->id == IP_KERNEL_IDS_STATE && !is_by_process(t->options))
 		return ip_error("%s: which functions of a process in a container made its system "
 				"calls is not known: its threads have other ids there",
 				t->trace->dir);
@@ -273,7 +279,9 @@ int cli_syscalls_load(const char *dir, const struct cli_syscalls_options *o,
 	     line && *line; line++)
 		ip_print(stderr, "iprobe: %s\n", *line);
 	ip_kernel_reader_close(reader);
-	if (done == 0 && ret->keeps)
+	if (done == 0 && is_by_process(o))
+		done = read_ids(ret, dir);
+	else if (done == 0 && ret->keeps)
 		done = read_descriptors(ret, dir) < 0 ? -1 : find_functions(ret);
 	return done;
 }

@@ -9,16 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/profile/slowest.h"
-#include "analysis/wait/critical_path.h"
-#include "analysis/wait/function_index.h"
 #include "cli/call_values.h"
 #include "cli/elide.h"
 #include "cli/filter/filter_check.h"
 #include "cli/trace_args.h"
+#include "cli/wait/call_parts.h"
 #include "cli/wait/wait_chain_print.h"
-#include "cli/wait/wait_load.h"
-#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
@@ -28,185 +24,7 @@
 #define BESIDE	 40u /* columns that the line of a call has beside the call itself, about */
 #define TEXT_MIN 24u
 
-/* Steps of a path of one kind: of one thread, in one state, on one object. */
-struct part {
-	const struct ip_thread_states *thread;
-	uint8_t state;
-	bool own; /* of the call's own thread: depth 0 */
-	struct ip_wait_object object;
-	uint32_t function; /* in which the thread was at its longest step */
-	int32_t other;	   /* RUNNABLE: who had the CPU at the longest step */
-	uint64_t ticks, count;
-	uint64_t longest, at; /* the longest step, and when it began */
-	/* own BLOCKED: who ended its longest wait, and where that one was when it began */
-	const struct ip_thread_states *holder;
-	uint32_t holder_function;
-	bool is_lock; /* who ends the wait has held a lock */
-	/* not own: index of the own part whose wait it is the reason of */
-	size_t because;
-};
-
-struct call {
-	const struct ip_slow_call *call;
-	uint32_t tid; /* the machine's id; 0: not known */
-	const struct ip_thread_states *thread;
-	struct part *parts;
-	size_t nparts;
-	struct ip_path_step *steps;
-	size_t nsteps;
-	struct ip_wait_chain chain;
-};
-
-struct context {
-	struct cli_wait_trace trace;
-	struct ip_function_index *functions;
-};
-
-static struct part *find_part(struct call *c, const struct part *like)
-{
-	for (size_t i = 0; i < c->nparts; i++) {
-		struct part *p = &c->parts[i];
-
-		if (p->thread == like->thread && p->state == like->state && p->own == like->own &&
-		    (p->own || p->because == like->because) &&
-		    (p->state != IP_THREAD_BLOCKED ||
-		     ip_wait_object_same(&p->object, &like->object)))
-			return p;
-	}
-	if (ip_array_grow(&c->parts, c->nparts, sizeof(*like)) < 0)
-		return NULL;
-	c->parts[c->nparts] = *like;
-	return &c->parts[c->nparts++];
-}
-
-static int add_time(struct context *x, struct call *c, const struct ip_path_step *step,
-		    uint32_t wait, bool own, size_t because, size_t *ret)
-{
-	struct part like = {.thread = step->thread,
-			    .state = step->state,
-			    .own = own,
-			    .because = because,
-			    .function = IP_NO_FUNCTION_AT,
-			    .holder_function = IP_NO_FUNCTION_AT};
-	struct part *p;
-
-	if (step->state == IP_THREAD_BLOCKED)
-		ip_wait_object_of_thread(&step->thread->waits[wait], &x->trace.descriptors,
-					 &x->trace.owners, step->thread->tid, step->from,
-					 &like.object);
-	p = find_part(c, &like);
-	if (!p)
-		return -1;
-	p->ticks += step->to - step->from;
-	p->count++;
-	if (step->to - step->from > p->longest) {
-		const struct ip_thread_wait *waits = step->thread ? step->thread->waits : NULL;
-		const struct ip_thread_waking *waking =
-			step->state == IP_THREAD_BLOCKED ? &waits[waits[wait].last].waking : NULL;
-
-		p->longest = step->to - step->from;
-		p->at = step->from;
-		p->other = step->other;
-		p->is_lock = waking && ip_wait_is_lock(&waits[wait].call);
-		p->holder = waking && !waking->context && waking->waker
-				    ? ip_states_find(x->trace.states, waking->waker, waking->tsc)
-				    : NULL;
-	}
-	if (ret)
-		*ret = p - c->parts;
-	return 0;
-}
-
-/* The spans of the call's own thread. */
-static int add_own(struct context *x, struct call *c, uint64_t from, uint64_t to)
-{
-	const struct ip_thread_states *t = c->thread;
-	const uint64_t known = x->trace.states->end < to ? x->trace.states->end : to;
-	struct ip_path_step step = {.thread = t, .from = from, .to = to};
-	size_t i = t ? ip_states_span_at(t, from) : 0, k = 0;
-
-	if (!t)
-		return add_time(x, c, &step, 0, true, 0, NULL);
-	if (i == t->nspans) {
-		step.to = t->nspans && t->spans[0].from < known ? t->spans[0].from : to;
-		if (add_time(x, c, &step, 0, true, 0, NULL) < 0)
-			return -1;
-		step.from = step.to;
-		i = 0;
-	}
-	for (; i < t->nspans && step.from < known; i++) {
-		const struct ip_thread_span *s = &t->spans[i];
-		size_t part;
-
-		step.to = i + 1 < t->nspans && t->spans[i + 1].from < known ? t->spans[i + 1].from
-									    : known;
-		step.state = s->state == IP_THREAD_GONE ? IP_THREAD_UNKNOWN : s->state;
-		step.other = s->other;
-		if (add_time(x, c, &step, s->wait, true, 0, &part) < 0)
-			return -1;
-		/* what others did while the thread was blocked */
-		for (; k < c->nsteps && c->steps[k].to <= step.to; k++)
-			if (step.state == IP_THREAD_BLOCKED && c->steps[k].depth &&
-			    c->steps[k].from >= step.from &&
-			    add_time(x, c, &c->steps[k], c->steps[k].wait, false, part, NULL) < 0)
-				return -1;
-		step.from = step.to;
-	}
-	step.to = to;
-	step.state = IP_THREAD_UNKNOWN;
-	return step.from < to ? add_time(x, c, &step, 0, true, 0, NULL) : 0;
-}
-
-/* Where the threads of the parts were. */
-static int add_functions(struct context *x, struct call *c)
-{
-	for (size_t i = 0; i < c->nparts; i++) {
-		struct part *p = &c->parts[i];
-
-		if (p->thread && !p->own &&
-		    ip_function_index_find(x->functions, p->thread->tid, p->at, &p->function) < 0)
-			return -1;
-		if (p->own && p->holder &&
-		    ip_function_index_find(x->functions, p->holder->tid, p->at,
-					   &p->holder_function) < 0)
-			return -1;
-	}
-	return 0;
-}
-
-/* The thread of a call by the machine's id. */
-static uint32_t machine_tid(const struct ip_trace_reader *t, const struct ip_slow_call *call)
-{
-	for (size_t i = 0; i < t->nruns; i++)
-		if (t->runs[i].tid == call->tid && t->runs[i].member == call->member &&
-		    call->start >= t->runs[i].begin && call->start <= t->runs[i].end)
-			return t->runs[i].machine_tid;
-	return 0;
-}
-
-static int explain(struct context *x, const struct ip_slow_call *slow, struct call *ret)
-{
-	const uint64_t from = slow->start, to = slow->start + slow->ticks;
-
-	*ret = (struct call){.call = slow};
-	ret->tid = machine_tid(x->trace.trace, slow);
-	ret->thread = ip_states_find(x->trace.states, ret->tid, from);
-	if (ret->thread && ip_critical_path_find(x->trace.states, ret->thread, from, to,
-						 &ret->steps, &ret->nsteps) < 0)
-		return -1;
-	if (ret->thread)
-		ip_wait_chain_find(x->trace.states, &x->trace.descriptors, &x->trace.owners,
-				   ret->thread, from, to, &ret->chain);
-	return add_own(x, ret, from, to) < 0 ? -1 : add_functions(x, ret);
-}
-
-static void clear(struct call *c)
-{
-	free(c->parts);
-	free(c->steps);
-}
-
-static const char *function_name(const struct context *x, uint32_t function)
+static const char *function_name(const struct cli_call_trace *x, uint32_t function)
 {
 	return function == IP_NO_FUNCTION_AT ? NULL : ip_names_shown(x->trace.names, function);
 }
@@ -218,7 +36,7 @@ static void print_thread(const struct ip_thread_states *t)
 		ip_print(stdout, " (%s)", t->name);
 }
 
-static void print_what(const struct context *x, const struct part *p)
+static void print_what(const struct cli_call_trace *x, const struct cli_call_part *p)
 {
 	switch ((enum ip_thread_state)p->state) {
 	case IP_THREAD_RUNNING:
@@ -236,14 +54,15 @@ static void print_what(const struct context *x, const struct part *p)
 	}
 }
 
-static const struct ip_thread_states *competitor(const struct context *x, const struct part *p)
+static const struct ip_thread_states *competitor(const struct cli_call_trace *x,
+						 const struct cli_call_part *p)
 {
 	return p->state == IP_THREAD_RUNNABLE && p->other
 		       ? ip_states_find(x->trace.states, p->other, p->at)
 		       : NULL;
 }
 
-static void print_part(const struct context *x, const struct part *p)
+static void print_part(const struct cli_call_trace *x, const struct cli_call_part *p)
 {
 	const struct ip_thread_states *had = competitor(x, p);
 	char time[32];
@@ -274,28 +93,7 @@ static void print_part(const struct context *x, const struct part *p)
 	ip_print(stdout, "\n");
 }
 
-static int by_ticks(const void *left, const void *right)
-{
-	const struct part *a = *(struct part *const *)left, *b = *(struct part *const *)right;
-
-	return a->ticks != b->ticks ? (a->ticks > b->ticks ? -1 : 1) : a < b ? -1 : 1;
-}
-
-/* Sorted pointers to all parts: the longest first. */
-static struct part **sort(const struct call *c)
-{
-	struct part **sorted = calloc(c->nparts + 1, sizeof(*sorted));
-
-	for (size_t i = 0; sorted && i < c->nparts; i++)
-		sorted[i] = &c->parts[i];
-	if (sorted && c->nparts)
-		qsort(sorted, c->nparts, sizeof(*sorted), by_ticks);
-	if (!sorted)
-		ip_error("out of memory");
-	return sorted;
-}
-
-static double since_start(const struct context *x, uint64_t tsc)
+static double since_start(const struct cli_call_trace *x, uint64_t tsc)
 {
 	const uint64_t start = x->trace.trace->session->tsc_start;
 
@@ -303,7 +101,7 @@ static double since_start(const struct context *x, uint64_t tsc)
 }
 
 /* The call with its values: handle_request(uri="/a") = 0. */
-static char *call_text(const struct context *x, const struct call *c)
+static char *call_text(const struct cli_call_trace *x, const struct cli_wait_call *c)
 {
 	char *text = cli_call_text(x->trace.trace->session,
 				   ip_names_shown(x->trace.names, c->call->function), c->call);
@@ -315,10 +113,10 @@ static char *call_text(const struct context *x, const struct call *c)
 	return text;
 }
 
-static int print_call(const struct context *x, const struct call *c)
+static int print_call(const struct cli_call_trace *x, const struct cli_wait_call *c)
 {
 	_cleanup_free_ char *text = call_text(x, c);
-	_cleanup_free_ struct part **sorted = sort(c);
+	_cleanup_free_ struct cli_call_part **sorted = cli_call_parts_sort(c);
 	char time[32], at[32];
 
 	if (!text || !sorted)
@@ -354,7 +152,7 @@ static int print_call(const struct context *x, const struct call *c)
 	return 0;
 }
 
-static void json_thread(struct ip_json *j, const char *key, const struct context *x,
+static void json_thread(struct ip_json *j, const char *key, const struct cli_call_trace *x,
 			const struct ip_thread_states *t, uint32_t function)
 {
 	ip_json_object(j, key);
@@ -366,18 +164,20 @@ static void json_thread(struct ip_json *j, const char *key, const struct context
 	ip_json_end_object(j);
 }
 
-static void json_object(struct ip_json *j, const struct context *x, const struct ip_wait_object *o)
+static void json_object(struct ip_json *j, const struct cli_call_trace *x,
+			const struct ip_wait_object *o)
 {
 	ip_json_string(j, "kind", ip_wait_kind_name(o->kind));
 	ip_json_string(j, "object", ip_object_name(x->trace.object_names, o));
 }
 
-static void json_because(struct ip_json *j, const struct context *x, const struct call *c,
-			 struct part **sorted, const struct part *own)
+static void json_because(struct ip_json *j, const struct cli_call_trace *x,
+			 const struct cli_wait_call *c, struct cli_call_part **sorted,
+			 const struct cli_call_part *own)
 {
 	ip_json_array(j, "because");
 	for (size_t k = 0; k < c->nparts; k++) {
-		const struct part *p = sorted[k];
+		const struct cli_call_part *p = sorted[k];
 
 		if (p->own || &c->parts[p->because] != own)
 			continue;
@@ -397,7 +197,8 @@ static void json_because(struct ip_json *j, const struct context *x, const struc
 	ip_json_end_array(j);
 }
 
-static void json_path(struct ip_json *j, const struct context *x, const struct call *c)
+static void json_path(struct ip_json *j, const struct cli_call_trace *x,
+		      const struct cli_wait_call *c)
 {
 	ip_json_array(j, "critical_path");
 	for (size_t i = 0; i < c->nsteps; i++) {
@@ -420,10 +221,11 @@ static void json_path(struct ip_json *j, const struct context *x, const struct c
 	ip_json_end_array(j);
 }
 
-static int json_call(struct ip_json *j, const struct context *x, const struct call *c)
+static int json_call(struct ip_json *j, const struct cli_call_trace *x,
+		     const struct cli_wait_call *c)
 {
 	uint64_t sums[IP_THREAD_GONE + 1] = {0};
-	struct part **sorted = sort(c);
+	struct cli_call_part **sorted = cli_call_parts_sort(c);
 
 	if (!sorted)
 		return -1;
@@ -442,7 +244,7 @@ static int json_call(struct ip_json *j, const struct context *x, const struct ca
 	ip_json_uint(j, "unknown_ns", cli_wait_ns(&x->trace, sums[IP_THREAD_UNKNOWN]) + 0.5);
 	ip_json_array(j, "blocked");
 	for (size_t i = 0; i < c->nparts; i++) {
-		const struct part *p = sorted[i];
+		const struct cli_call_part *p = sorted[i];
 
 		if (!p->own || p->state != IP_THREAD_BLOCKED)
 			continue;
@@ -464,7 +266,7 @@ static int json_call(struct ip_json *j, const struct context *x, const struct ca
 	return 0;
 }
 
-static int print_all(struct context *x, const struct ip_slowest *found)
+static int print_all(struct cli_call_trace *x, const struct ip_slowest *found)
 {
 	const struct cli_wait_options *o = x->trace.options;
 	struct ip_json j;
@@ -479,12 +281,12 @@ static int print_all(struct context *x, const struct ip_slowest *found)
 		cli_wait_print_head(&x->trace, found->events);
 	}
 	for (size_t i = 0; ret == 0 && i < found->n; i++) {
-		struct call c;
+		struct cli_wait_call c;
 
-		ret = explain(x, &found->calls[i], &c);
+		ret = cli_call_parts_find(x, &found->calls[i], &c);
 		if (ret == 0)
 			ret = o->json ? json_call(&j, x, &c) : print_call(x, &c);
-		clear(&c);
+		cli_call_parts_clear(&c);
 	}
 	if (o->json) {
 		ip_json_end_array(&j);
@@ -498,7 +300,7 @@ static int print_all(struct context *x, const struct ip_slowest *found)
 
 int cli_wait_calls(const char *dir, struct cli_wait_options *o)
 {
-	struct context x = {0};
+	struct cli_call_trace x = {0};
 	struct ip_slowest *found = NULL;
 	struct ip_slowest_options wanted = {
 		.n = o->slowest, .by = IP_SLOWEST_BY_DURATION, .matches = &o->filter.matches};

@@ -167,8 +167,8 @@ def test_a_pid_that_is_another_process_now(traced, programs, others):
     taker.stdin.close()
     assert done.returncode == 1 and not done.stdout, repr(done)
     assert done.stderr == (
-        f"iprobe: pid {target.pid}: it has ended, and the number is another process' now: "
-        "nothing was counted\n"
+        f"iprobe: pid {target.pid}: it has ended, and the number is another process' now, "
+        "whose calls were not asked for\n"
     )
 
 

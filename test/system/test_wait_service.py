@@ -149,6 +149,9 @@ def test_a_full_disk(traced, programs, small_disk):
     assert err.count("no space left") == 1 and err.count("kernel") == 0, err
 
 
+BY_PROCESS = ["syscalls", "--by", "process", "--json"]
+
+
 def in_container(actor, *program):
     """Starts it in a pid and a mount namespace of its own. Returns unshare, and its pid here."""
     proc = actor.popen(
@@ -188,6 +191,12 @@ def test_in_a_container(traced, programs):
     calls = wait(traced, folder / "trace", "--of", "on_futex")["calls"]
     assert calls and all(call["tid"] == inside for call in calls), calls
     assert wait(traced, folder / "trace", "--tid", str(inside))["functions"]
+    # system calls by process need its ids here alone; those by function are refused
+    said = json.loads(traced.iprobe(*BY_PROCESS, folder / "trace").stdout)["syscalls"]
+    pids = {row["pid"] for row in said if row["name"] == "futex"}
+    assert pids == {inside}, said
+    refused = traced.iprobe("syscalls", "--by", "function", folder / "trace")
+    assert refused.returncode == 1 and "container" in refused.stderr, repr(refused)
     # the other views know its threads too
     words = ("--format", "folded", "--off-cpu", folder / "trace")
     folded = traced.iprobe("export", *words).stdout
