@@ -91,11 +91,18 @@ void cli_record_warnings(const struct ip_session_summary *summary, size_t proces
 struct ip_json;
 void cli_json_renewed(struct ip_json *j, const struct ip_session_summary *summary);
 
-/* "silent_functions" and "silent_sites" into the object that is open. */
+/* The names that a list shows, as an array into the object that is open. */
+void cli_json_name_list(struct ip_json *j, const char *key, const struct ip_name_list *names);
+
+#define CLI_SILENT_TEXT (128 + IP_NAME_LIST_TEXT)
+
+/* "silent_functions", "silent_sites" and "silent_names" (of the first few) into the object that is
+ * open. */
 void cli_json_silent(struct ip_json *j, const struct ip_session_summary *summary);
-/* Returns buffer: ", 263 of them in 92 more that these jump to", to follow the number of sites; ""
- * where no function is live for that. */
-const char *cli_silent_sites(const struct ip_session_summary *summary, char buffer[128]);
+/* Returns buffer: ", 263 of them in 92 more that these jump to (f, g, ...)", to follow the number
+ * of sites; "" where no function is live for that. */
+const char *cli_silent_sites(const struct ip_session_summary *summary,
+			     char buffer[CLI_SILENT_TEXT]);
 
 /* Prints on stderr how many events were lost, and what ended the recording early. dir: of the
  * trace. */

@@ -134,12 +134,15 @@ static void print_besides(const struct ip_session_preview *p)
 
 static void print_silent(const struct ip_session_summary *s)
 {
-	if (s->silent_functions)
+	char names[IP_NAME_LIST_TEXT];
+
+	if (s->silent_functions.n)
 		ip_print(stdout,
 			 "pid %d: %zu of the sites %s in %zu more function%s that these jump to, "
-			 "and are not shown (TAIL CALLS in iprobe-concepts(7))\n",
+			 "and are not shown (TAIL CALLS in iprobe-concepts(7)): %s\n",
 			 s->pid, s->silent_sites, s->silent_sites == 1 ? "is" : "are",
-			 s->silent_functions, ip_plural(s->silent_functions));
+			 s->silent_functions.n, ip_plural(s->silent_functions.n),
+			 ip_name_list_text(&s->silent_functions, names));
 }
 
 static void print_preview(const struct cli_record_options *options,
@@ -356,10 +359,7 @@ static void fill_gaps(struct ip_service_gaps *g, const struct ip_session_summary
 				      .renewed_latest_ns = s->renewed_latest_ns,
 				      .disturbed = s->disturbed,
 				      .unswitched = s->unswitched,
-				      .no_debug_info = s->value_gaps.no_debug_info,
-				      .other_placement = s->value_gaps.other_placement,
-				      .too_many = s->value_gaps.too_many,
-				      .no_reading = s->value_gaps.no_reading,
+				      .values = s->value_gaps,
 				      .plain = s->plain,
 				      .children_restored = s->children_restored,
 				      .limit = s->end == IP_END_SIZE_LIMIT ? s->limit : 0,

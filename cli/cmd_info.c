@@ -433,15 +433,16 @@ static void print_stops(const struct ip_trace_reader *t)
 
 static void print_functions(const struct ip_recording *s)
 {
-	const size_t silent = ip_recording_silent(s);
-	char count[32];
+	char count[32], text[IP_NAME_LIST_TEXT];
+	struct ip_name_list silent;
 
+	ip_recording_silent_names(s, &silent);
 	ip_print(stdout, "%-10s %s", "functions", ip_format_count(s->nfunctions - 1, count));
-	if (silent)
+	if (silent.n)
 		ip_print(stdout,
-			 ", %s of them not shown: selected ones end by jumping to these (TAIL "
+			 ", %s of them not shown (%s): selected ones end by jumping to these (TAIL "
 			 "CALLS in iprobe-concepts(7))",
-			 ip_format_count(silent, count));
+			 ip_format_count(silent.n, count), ip_name_list_text(&silent, text));
 	ip_print(stdout, "\n");
 }
 

@@ -9,9 +9,10 @@
 #include "analysis/callstack/trace.h"
 #include "common/json.h"
 
-/* Prints one line on stdout where there are such events. The trace was read. */
+/* Says so on stdout, with the names of the first functions, where there are such events. The trace
+ * was read. */
 void cli_silent_note(const struct ip_trace_reader *trace);
-/* Writes "silent_events" and "silent_functions", which are of the recording. */
+/* Writes "silent_events", "silent_functions" and "silent_names", which are of the recording. */
 void cli_silent_json(struct ip_json *json, const struct ip_trace_reader *trace);
 
 #endif

@@ -21,6 +21,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "hotpatcher/plan/value_plan.h"
+
 /* What a worker leaves. It lies in memory that both processes share; the worker is this program,
  * and no target can reach it. */
 struct ip_service_worker_result {
@@ -32,13 +34,14 @@ struct ip_service_worker_result {
 	/* what the session could not do, for a sum of all of them: as in struct
 	 * ip_session_summary */
 	struct ip_service_gaps {
-		uint64_t left_out, renewed, renewed_latest_ns, disturbed, unswitched, no_debug_info,
-			other_placement, too_many, plain, children_restored;
+		uint64_t left_out, renewed, renewed_latest_ns, disturbed, unswitched, plain,
+			children_restored;
+		struct ip_value_gaps values;
 		uint64_t limit; /* of the trace's size, where it has ended the recording */
 		/* for how long, and of how long a time, the worker that lost events waited for a
 		 * CPU */
 		uint64_t queued_ns, queued_of_ns;
-		bool no_reading, no_space, prioritized;
+		bool no_space, prioritized;
 		char renewed_last[192], unswitched_why[256], limit_by[64];
 	} gaps;
 	uint64_t joined_ns; /* when it went live, since the target was started; 0: it has not */

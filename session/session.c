@@ -74,13 +74,14 @@ void ip_session_count(struct ip_session *s, const struct ip_plan *plan)
 			continue;
 		if (f->silent || was_silent)
 			silent_of(s)[f->number / 8] ^= 1 << f->number % 8;
-		if (f->silent)
-			s->summary->silent_functions += !is_counted(s, other);
-		else
+		if (f->silent && !is_counted(s, other))
+			ip_name_list_add(&s->summary->silent_functions, ip_plan_function_name(f));
+		else if (!f->silent)
 			s->summary->functions +=
 				!is_counted(s, other) || is_counted_silent(s, other);
-		if (was_silent)
-			s->summary->silent_functions -= !is_counted_silent(s, other);
+		if (was_silent && !is_counted_silent(s, other))
+			ip_name_list_remove(&s->summary->silent_functions,
+					    ip_plan_function_name(f));
 		s->counted[f->number / 8] |= 1 << f->number % 8;
 	}
 }

@@ -138,7 +138,8 @@ struct ip_session_summary {
 	size_t sites, functions, threads, pages, left_out;
 	/* functions that are live since others end by jumping to them, and are not selected
 	 * (plan_choice.h): they are not in functions, and their sites are in sites */
-	size_t silent_functions, silent_sites;
+	struct ip_name_list silent_functions;
+	size_t silent_sites;
 	/* functions of which calls are missing: another tool changed their live sites
 	 * (site_monitor.h) */
 	size_t disturbed;

@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/names/name_list.h"
+
 #include "analysis/read/changes.h"
 #include "analysis/read/values.h"
 #include "common/trace/trace_format.h"
@@ -285,6 +287,8 @@ uint32_t ip_recording_host(const struct ip_recording *session, uint32_t function
 
 /* Returns how many functions are silent (struct ip_recording_number) and never shown. */
 size_t ip_recording_silent(const struct ip_recording *session);
+/* The same with the names of the first ones. */
+void ip_recording_silent_names(const struct ip_recording *session, struct ip_name_list *ret);
 
 /* Returns the last component of the path of the function's module; "[unknown]" where there is no
  * module. */

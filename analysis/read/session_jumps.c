@@ -28,7 +28,8 @@ int ip_session_parse_silent(struct ip_session_parser *p)
 	return 0;
 }
 
-size_t ip_recording_silent(const struct ip_recording *s)
+/* ret: their names; NULL: not wanted. */
+static size_t find_silent(const struct ip_recording *s, struct ip_name_list *ret)
 {
 	enum { SILENT = 1, SHOWN = 2 };
 	_cleanup_free_ uint8_t *seen = calloc(s->nfunctions, sizeof(*seen));
@@ -36,9 +37,23 @@ size_t ip_recording_silent(const struct ip_recording *s)
 
 	for (size_t i = 0; seen && i < s->nnumbers; i++)
 		seen[s->numbers[i].function] |= s->numbers[i].silent ? SILENT : SHOWN;
-	for (size_t i = 1; seen && i < s->nfunctions; i++)
+	for (size_t i = 1; seen && i < s->nfunctions; i++) {
 		n += seen[i] == SILENT;
+		if (ret && seen[i] == SILENT)
+			ip_name_list_add(ret, s->functions[i].linker_name);
+	}
 	return n;
+}
+
+size_t ip_recording_silent(const struct ip_recording *s)
+{
+	return find_silent(s, NULL);
+}
+
+void ip_recording_silent_names(const struct ip_recording *s, struct ip_name_list *ret)
+{
+	*ret = (struct ip_name_list){0};
+	find_silent(s, ret);
 }
 
 int ip_session_parse_jump(struct ip_session_parser *p)

@@ -173,10 +173,7 @@ static void add_gaps(struct service *s, const struct ip_service_worker_result *r
 	sum->unswitched += g->unswitched;
 	sum->plain += g->plain;
 	sum->children_restored += g->children_restored;
-	sum->value_gaps.no_debug_info += g->no_debug_info;
-	sum->value_gaps.other_placement += g->other_placement;
-	sum->value_gaps.too_many += g->too_many;
-	sum->value_gaps.no_reading |= g->no_reading;
+	ip_value_gaps_join(&sum->value_gaps, &g->values);
 	/* of the one that waited longest, for the cause of losses */
 	if (g->queued_ns > sum->end_time.queued_recording) {
 		sum->end_time.queued_recording = g->queued_ns;

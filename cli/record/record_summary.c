@@ -76,21 +76,31 @@ void cli_record_tell_kernel(const char *whose, const struct ip_kernel_stats *sta
 		 stats->lost ? " (give more --kernel-buffer)" : "");
 }
 
-void cli_json_silent(struct ip_json *j, const struct ip_session_summary *s)
+void cli_json_name_list(struct ip_json *j, const char *key, const struct ip_name_list *names)
 {
-	ip_json_uint(j, "silent_functions", s->silent_functions);
-	ip_json_uint(j, "silent_sites", s->silent_sites);
+	ip_json_array(j, key);
+	for (uint32_t i = 0; i < names->shown; i++)
+		ip_json_string(j, NULL, names->names[i]);
+	ip_json_end_array(j);
 }
 
-const char *cli_silent_sites(const struct ip_session_summary *s, char buffer[128])
+void cli_json_silent(struct ip_json *j, const struct ip_session_summary *s)
 {
-	char sites[32], functions[32];
+	ip_json_uint(j, "silent_functions", s->silent_functions.n);
+	ip_json_uint(j, "silent_sites", s->silent_sites);
+	cli_json_name_list(j, "silent_names", &s->silent_functions);
+}
+
+const char *cli_silent_sites(const struct ip_session_summary *s, char buffer[CLI_SILENT_TEXT])
+{
+	char sites[32], functions[32], names[IP_NAME_LIST_TEXT];
 
 	*buffer = '\0';
-	if (s->silent_functions)
-		snprintf(buffer, 128, ", %s of them in %s more that these jump to",
+	if (s->silent_functions.n)
+		snprintf(buffer, CLI_SILENT_TEXT, ", %s of them in %s more that these jump to (%s)",
 			 ip_format_count(s->silent_sites, sites),
-			 ip_format_count(s->silent_functions, functions));
+			 ip_format_count(s->silent_functions.n, functions),
+			 ip_name_list_text(&s->silent_functions, names));
 	return buffer;
 }
 
@@ -111,6 +121,27 @@ static void json_command(struct ip_json *j, const struct ip_command_end *command
 		ip_json_int(j, "program_signal", WTERMSIG(command->status));
 	else
 		ip_json_string(j, "program_signal", NULL);
+}
+
+/* Which functions have no values, by reason. */
+static void json_value_gaps(struct ip_json *j, const struct ip_value_gaps *gaps)
+{
+	static const char *const why[IP_GAPS] = {[IP_GAP_NO_DEBUG_INFO] = "no debug information",
+						 [IP_GAP_OTHER_PLACEMENT] = "placement",
+						 [IP_GAP_SCOPE] = "scope",
+						 [IP_GAP_TOO_MANY] = "too many"};
+
+	ip_json_array(j, "value_gaps");
+	for (unsigned i = 0; i < IP_GAPS; i++) {
+		if (!gaps->without[i].n)
+			continue;
+		ip_json_object(j, NULL);
+		ip_json_string(j, "why", why[i]);
+		ip_json_uint(j, "functions", gaps->without[i].n);
+		cli_json_name_list(j, "names", &gaps->without[i]); /* the first ones */
+		ip_json_end_object(j);
+	}
+	ip_json_end_array(j);
 }
 
 static void print_json(const struct cli_record_options *options, const struct ip_session_summary *s,
@@ -215,25 +246,25 @@ static void print_json(const struct cli_record_options *options, const struct ip
 	if (s->no_events.n)
 		ip_json_end_array(&j);
 	if (ip_values_any(&options->session.values)) {
-		ip_json_uint(&j, "without_values",
-			     s->value_gaps.no_debug_info + s->value_gaps.other_placement +
-				     s->value_gaps.too_many);
+		ip_json_uint(&j, "without_values", ip_value_gaps_count(&s->value_gaps));
+		json_value_gaps(&j, &s->value_gaps);
 		ip_json_bool(&j, "strings_read", !s->value_gaps.no_reading);
 	}
 	ip_json_end_object(&j);
 }
 
-static void print_value_gap(size_t n, const char *what, const char *why, size_t processes)
+static void print_value_gap(const struct ip_name_list *gap, const char *what, const char *why,
+			    size_t processes)
 {
-	char of[48] = "";
+	char of[48] = "", names[IP_NAME_LIST_TEXT];
 
-	if (!n)
+	if (!gap->n)
 		return;
 	if (processes != 1)
 		snprintf(of, sizeof(of), " (in %zu process%s together)", processes,
 			 processes == 1 ? "" : "es");
-	ip_print(stderr, "iprobe: %zu function%s%s recorded without values%s: %s\n", n,
-		 ip_plural(n), what, of, why);
+	ip_print(stderr, "iprobe: %zu %s%s recorded without values%s: %s: %s\n", gap->n, what,
+		 ip_plural(gap->n), of, why, ip_name_list_text(gap, names));
 }
 
 static void print_value_gaps(const struct ip_value_gaps *gaps, size_t processes)
@@ -247,11 +278,28 @@ static void print_value_gaps(const struct ip_value_gaps *gaps, size_t processes)
 			"no debug information tells of them: it lacks the file that it shares with "
 			"others, %s (install it, or name the folder that has both by --list)",
 			gaps->lacks);
-	print_value_gap(gaps->no_debug_info, "", why, processes);
-	print_value_gap(gaps->other_placement, " or scopes", "only placement fentry has them",
+	print_value_gap(&gaps->without[IP_GAP_NO_DEBUG_INFO], "function", why, processes);
+	print_value_gap(
+		&gaps->without[IP_GAP_OTHER_PLACEMENT], "function",
+		"only those of placement fentry have them (build with IPROBE_PLACEMENT=fentry)",
+		processes);
+	print_value_gap(&gaps->without[IP_GAP_SCOPE], "scope",
+			"a scope has none (put IPROBE_POINT(NAME, VALUES) into it, or select the "
+			"function around it)",
 			processes);
-	print_value_gap(gaps->too_many, " or results", "there are too many (select fewer)",
-			processes);
+	print_value_gap(&gaps->without[IP_GAP_TOO_MANY], "function",
+			"there are too many (select fewer)", processes);
+	if (gaps->unfit)
+		ip_print(stderr,
+			 "iprobe: what --args and --retval name does not fit %zu of the functions "
+			 "that have the name: they are recorded without it: %s%s\n",
+			 gaps->unfit, gaps->unfit_why, gaps->unfit > 1 ? ", ..." : "");
+	if (gaps->unfit_conditions)
+		ip_print(stderr,
+			 "iprobe: what --when names does not fit %zu of the functions that have "
+			 "the name: all their calls are recorded: %s%s\n",
+			 gaps->unfit_conditions, gaps->unfit_condition_why,
+			 gaps->unfit_conditions > 1 ? ", ..." : "");
 	if (gaps->no_reading && processes == 1)
 		ip_print(stderr, "iprobe: strings were not read: the process is under seccomp, or "
 				 "may be soon (libseccomp), and might be ended for that\n");
@@ -382,7 +430,7 @@ void cli_record_summary_of(const struct cli_record_options *options,
 {
 	char counted[32], events[32], lost[32], filtered[32],
 		overwritten[64] = "", count[32], sites[32], functions[32], length[16], joined[16],
-		whose[32] = "", resumed[48] = "", silent[128];
+		whose[32] = "", resumed[48] = "", silent[CLI_SILENT_TEXT];
 
 	cli_live_line_clear();
 	if (!s->recorded && command && options->json)

@@ -153,7 +153,7 @@ struct cli_top_rows {
 	size_t functions;	 /* functions that are measured */
 	size_t logged;		 /* functions that another command's session logs */
 	/* functions that are live since measured ones jump to them (silent in the recording) */
-	size_t silent;
+	struct ip_name_list silent;
 	uint64_t waits_ns; /* of self_ns: of functions that wait */
 	size_t hidden;	   /* functions that wait and have no row */
 	bool by_process;   /* a row is a function of one process */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/cli.h"
 #include "cli/elide.h"
 #include "cli/tail_mark.h"
 #include "cli/top/top.h"
@@ -240,7 +241,7 @@ void cli_top_print_row(FILE *out, size_t width, const struct cli_top_rows *rows,
 
 void cli_top_print_sums(FILE *out, const struct cli_top_rows *rows)
 {
-	char rate[16], interval[16];
+	char rate[16], interval[16], names[IP_NAME_LIST_TEXT];
 	double seconds = rows->interval_ns / 1e9;
 
 	ip_print(out, "%s calls/s of ", compact(seconds > 0 ? rows->calls / seconds : 0, rate));
@@ -273,8 +274,9 @@ void cli_top_print_sums(FILE *out, const struct cli_top_rows *rows)
 	if (rows->logged)
 		ip_print(out, "; %zu are logged, not shown (iprobe report of that trace)",
 			 rows->logged);
-	if (rows->silent)
-		ip_print(out, "; %zu more that these jump to are not shown", rows->silent);
+	if (rows->silent.n)
+		ip_print(out, "; %zu more that these jump to are not shown (%s)", rows->silent.n,
+			 ip_name_list_text(&rows->silent, names));
 }
 
 void cli_top_print_more(FILE *out, const struct cli_top_rows *rows, size_t shown)
@@ -440,7 +442,8 @@ void cli_top_print_json(const struct cli_top_options *o, const struct cli_top_se
 	}
 	ip_json_uint(&j, "measured", rows->functions);
 	ip_json_uint(&j, "logged", rows->logged);
-	ip_json_uint(&j, "silent", rows->silent);
+	ip_json_uint(&j, "silent", rows->silent.n);
+	cli_json_name_list(&j, "silent_names", &rows->silent);
 	if (!rows->by_thread)
 		ip_json_uint(&j, "waits_ns", rows->waits_ns);
 	ip_json_uint(&j, "more", o->limit && o->limit < rows->n ? rows->n - o->limit : 0);

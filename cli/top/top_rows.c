@@ -164,7 +164,7 @@ static void count_payloads(const struct ip_recording *s, bool log_too, struct cl
 		ret->logged +=
 			(n->payload == IP_RECORDING_LOG && !own) || n->payload == IP_RECORDING_USER;
 	}
-	ret->silent = ip_recording_silent(s);
+	ip_recording_silent_names(s, &ret->silent);
 }
 
 struct making {

@@ -218,6 +218,17 @@ static inline const char *ip_probe_arg_text(const struct ip_probe_list *list,
 	return ip_probe_list_string(list, probe->kind == IP_PROBE_POINT ? probe->arg_text : 0);
 }
 
+/* Whether the site is of a user's scope (IPROBE_SCOPE), as far as that is certain: in modules of
+ * placement fentry. A function has other registers at its sites there, and an address. */
+static inline bool ip_probe_is_scope(const struct ip_probe_list *list,
+				     const struct ip_pl_probe *probe)
+{
+	return list->header->placement == IP_PLACEMENT_FENTRY &&
+	       (probe->kind == IP_PROBE_ENTRY || probe->kind == IP_PROBE_EXIT) &&
+	       probe->form == IP_FORM_JUMP && probe->regs == IP_REGS_ALL &&
+	       !list->functions[probe->function].address;
+}
+
 /* The registers that transit() of struct ip_arch must preserve at this probe. */
 static inline unsigned ip_probe_transit_regs(const struct ip_pl_probe *probe)
 {

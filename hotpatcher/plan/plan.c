@@ -589,11 +589,16 @@ long ip_plan_count_functions(const struct ip_plan *plan, bool silent)
 	return n;
 }
 
-int ip_plan_count_silent(const struct ip_plan *plan, size_t *ret_functions, size_t *ret_sites)
+int ip_plan_count_silent(const struct ip_plan *plan, struct ip_name_list *ret_functions,
+			 size_t *ret_sites)
 {
 	const long functions = ip_plan_count_functions(plan, true);
 
-	*ret_functions = functions < 0 ? 0 : functions;
+	*ret_functions = (struct ip_name_list){0};
+	for (size_t i = 0; i < plan->nfunctions; i++)
+		if (plan->functions[i].silent)
+			ip_name_list_add(ret_functions, ip_plan_function_name(&plan->functions[i]));
+	ret_functions->n = functions < 0 ? 0 : functions;
 	*ret_sites = 0;
 	for (size_t i = 0; i < plan->nchanges; i++)
 		*ret_sites += plan->functions[plan->function_of[i]].silent;

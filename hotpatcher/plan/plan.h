@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+#include "common/names/name_list.h"
 #include "hotpatcher/patch/patch.h"
 #include "hotpatcher/plan/selections.h"
 #include "hotpatcher/process/modules.h"
@@ -36,6 +37,14 @@ struct ip_plan_function {
 	/* frame of its entry sites (ip_pl_probe); if they differ, the smallest; 0: unknown */
 	uint32_t frame;
 };
+
+/* The linker name of a function of the plan. */
+static inline const char *ip_plan_function_name(const struct ip_plan_function *f)
+{
+	const struct ip_probe_list *list = f->module->list;
+
+	return ip_probe_list_string(list, list->functions[f->function].name);
+}
 
 /* A tail exit of the first function leads to the second one. Both are given by module and index in
  * the module's list. */
@@ -98,9 +107,10 @@ void ip_plan_clear(struct ip_plan *plan);
 /* Counts the functions that are silent, or those that are not. An inlined instance and its function
  * are separate in the plan, but count once. -1 with an error: out of memory. */
 long ip_plan_count_functions(const struct ip_plan *plan, bool silent);
-/* Counts the functions that are silent, and their sites. Returns 0, or -1 with an error where
- * memory ran out. */
-int ip_plan_count_silent(const struct ip_plan *plan, size_t *ret_functions, size_t *ret_sites);
+/* Counts the functions that are silent, with the names of the first ones, and their sites. Returns
+ * 0, or -1 with an error where memory ran out. */
+int ip_plan_count_silent(const struct ip_plan *plan, struct ip_name_list *ret_functions,
+			 size_t *ret_sites);
 
 /* marks: by index into functions. Completes the marks: a function and its jumps belong together, so
  * if one of them is marked, the other gets the mark, too. Returns 0, or -1: out of memory. */

@@ -27,8 +27,8 @@ struct checker {
 	struct ip_value_options options;
 	struct ip_value_outcome *outcomes; /* one for each request */
 	/* of each request: a function of its name is chosen; one of these can have values; one is
-	 * a point */
-	bool *named, *able, *points;
+	 * a point, or a scope */
+	bool *named, *able, *points, *scopes;
 	const struct ip_module *module;
 	const struct place *places;
 	bool failed;
@@ -48,7 +48,8 @@ static struct ip_value_function function_of(const struct ip_module *module, uint
 }
 
 /* Notes which requests name the function. Returns whether one of them does. */
-static bool note_named(struct checker *c, const struct ip_value_function *f, bool able, bool point)
+static bool note_named(struct checker *c, const struct ip_value_function *f, bool able, bool point,
+		       bool scope)
 {
 	const struct ip_value_requests *requests = c->options.requests;
 	bool any = false;
@@ -62,6 +63,7 @@ static bool note_named(struct checker *c, const struct ip_value_function *f, boo
 		c->named[i] = true;
 		c->able[i] |= able;
 		c->points[i] |= point;
+		c->scopes[i] |= scope;
 	}
 	return any;
 }
@@ -90,13 +92,15 @@ static int by_address(const void *a, const void *b)
 }
 
 /* The entry of each function, or the begin of one that has no entry; 0: no values. *ret_points:
- * which are points. */
-static void find_entries(const struct ip_probe_list *list, uint64_t *ret, bool *ret_points)
+ * which are points; ret_scopes: which are scopes. */
+static void find_entries(const struct ip_probe_list *list, uint64_t *ret, bool *ret_points,
+			 bool *ret_scopes)
 {
 	for (uint32_t i = 0; i < list->header->nprobes; i++) {
 		const struct ip_pl_probe *p = &list->probes[i];
 
 		ret_points[p->function] |= p->kind == IP_PROBE_POINT;
+		ret_scopes[p->function] |= ip_probe_is_scope(list, p);
 		if (!ip_probe_has_values(p) || p->kind == IP_PROBE_POINT)
 			continue;
 		if (p->kind == IP_PROBE_ENTRY)
@@ -119,7 +123,7 @@ static int check_points(struct checker *c, const struct ip_selection *selection)
 
 		if (p->kind != IP_PROBE_POINT || !ip_probe_has_values(p) ||
 		    !ip_selection_match(selection, f.linker_name, f.file, f.module) ||
-		    !note_named(c, &f, false, true))
+		    !note_named(c, &f, false, true, false))
 			continue;
 		ip_value_point_init(list, p, 0, &point);
 		if (ip_value_compile_point(&c->options, &f, &point, c->outcomes, &values) < 0)
@@ -137,18 +141,19 @@ static int check_module(struct checker *c, pid_t pid, const struct ip_selection 
 	_cleanup_free_ struct place *places = calloc(n + 1, sizeof(*places));
 	_cleanup_free_ uint64_t *addresses = calloc(n + 1, sizeof(*addresses));
 	_cleanup_free_ bool *points = calloc(n + 1, sizeof(*points));
+	_cleanup_free_ bool *scopes = calloc(n + 1, sizeof(*scopes));
 	struct ip_debug_info *info;
 	size_t kept = 0;
 	int there;
 
-	if (!entries || !places || !addresses || !points)
+	if (!entries || !places || !addresses || !points || !scopes)
 		return ip_error("out of memory");
-	find_entries(list, entries, points);
+	find_entries(list, entries, points, scopes);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct ip_value_function f = function_of(c->module, i, NULL);
 
 		if (ip_selection_match(selection, f.linker_name, f.file, f.module) &&
-		    note_named(c, &f, entries[i] != 0, points[i]) && entries[i])
+		    note_named(c, &f, entries[i] != 0, points[i], scopes[i]) && entries[i])
 			places[kept++] = (struct place){entries[i], i};
 	}
 	if (check_points(c, selection) < 0)
@@ -206,6 +211,9 @@ static int tell_unfit(const struct checker *c, size_t i, const struct ip_modules
 		ip_error("%s %s: what has that name is a point%s", ip_value_request_option(r->kind),
 			 r->text,
 			 r->kind == IP_REQUEST_RETVAL ? ": it returns nothing" : " without values");
+	} else if (!c->outcomes[i].why && c->scopes[i] && !c->able[i]) {
+		ip_error("%s %s: what has that name is a scope (IPROBE_SCOPE): " IP_SCOPE_VALUES,
+			 ip_value_request_option(r->kind), r->text);
 	} else if (!c->outcomes[i].why && c->named[i]) {
 		if (c->able[i])
 			return 0; /* there is no debug information of it */
@@ -233,14 +241,16 @@ int ip_values_check_modules(const struct ip_modules *modules, pid_t pid,
 	_cleanup_free_ bool *named = calloc(requests->n + 1, sizeof(*named));
 	_cleanup_free_ bool *able = calloc(requests->n + 1, sizeof(*able));
 	_cleanup_free_ bool *points = calloc(requests->n + 1, sizeof(*points));
+	_cleanup_free_ bool *scopes = calloc(requests->n + 1, sizeof(*scopes));
 	int ret = 0;
 
 	c.outcomes = calloc(requests->n + 1, sizeof(*c.outcomes));
-	if (!named || !able || !points || !c.outcomes)
+	if (!named || !able || !points || !scopes || !c.outcomes)
 		ret = ip_error("out of memory");
 	c.named = named;
 	c.able = able;
 	c.points = points;
+	c.scopes = scopes;
 	for (size_t m = 0; requests->n && ret == 0 && m < modules->n; m++) {
 		c.module = &modules->items[m];
 		if (c.module->list)

@@ -9,6 +9,11 @@
 
 #include "common/values/value_request.h"
 
+/* What to do where the values of a scope (IPROBE_SCOPE) are asked for. */
+#define IP_SCOPE_VALUES                                                                            \
+	"a scope has a beginning and an end, and no values: put IPROBE_POINT(NAME, VALUES) into "  \
+	"it, or ask for those of the function around it"
+
 struct ip_value_options {
 	bool args, retval;     /* all parameters, all results */
 	unsigned string_limit; /* bytes */

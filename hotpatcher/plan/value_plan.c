@@ -29,6 +29,7 @@ struct function_values {
 	uint32_t entry, exit; /* index + 1; 0: none */
 	bool wanted, found, named;
 	bool point; /* its sites are those of a point */
+	bool scope; /* those of a scope */
 };
 
 /* The address by which a function's debug information is looked up. */
@@ -119,14 +120,16 @@ static int64_t add_program(struct planner *p, const struct ip_arguments *a)
 
 /* Takes the program of an entry, exit or point, and frees a's text. *ret: its index + 1; 0 if there
  * is nothing to record. */
-static int take(struct planner *p, struct ip_arguments *a, uint32_t *ret)
+static int take(struct planner *p, const struct ip_value_function *f, struct ip_arguments *a,
+		uint32_t *ret)
 {
 	int64_t program = 0;
 
 	*ret = 0;
 	if (a->program.nops && p->area) {
 		program = add_program(p, a);
-		p->gaps->too_many += program == 0;
+		if (program == 0)
+			ip_name_list_add(&p->gaps->without[IP_GAP_TOO_MANY], f->linker_name);
 	}
 	ip_arguments_clear(a);
 	*ret = program > 0 ? program : 0;
@@ -172,9 +175,9 @@ static void on_found(void *context, size_t i, struct ip_debug_function *function
 	v->named = named;
 	v->entry = v->exit = 0;
 	if (ip_value_compile_entry(p->options, &named_so, p->outcomes, &a) < 0 ||
-	    take(p, &a, &v->entry) < 0 ||
+	    take(p, &named_so, &a, &v->entry) < 0 ||
 	    ip_value_compile_exit(p->options, &named_so, p->outcomes, &a) < 0 ||
-	    take(p, &a, &v->exit) < 0)
+	    take(p, &named_so, &a, &v->exit) < 0)
 		p->failed = true;
 }
 
@@ -205,6 +208,7 @@ static int plan_functions(struct planner *p, const struct ip_target *target, siz
 		uint64_t begin = p->module->list->functions[probe->function].address;
 
 		p->functions[function].point = probe->kind == IP_PROBE_POINT;
+		p->functions[function].scope |= ip_probe_is_scope(p->module->list, probe);
 		if (probe->kind == IP_PROBE_POINT || !ip_probe_has_values(probe) ||
 		    p->plan->functions[function].silent || (probe->kind == IP_PROBE_EXIT && !begin))
 			continue;
@@ -277,7 +281,7 @@ static int plan_points(struct planner *p, size_t first, size_t last)
 			continue;
 		ip_value_point_init(list, probe, p->module->load_bias, &point);
 		if (ip_value_compile_point(p->options, &named, &point, p->outcomes, &a) < 0 ||
-		    take(p, &a, &program) < 0)
+		    take(p, &named, &a, &program) < 0)
 			return -1;
 		if (p->area)
 			plan->program_of[i] = program;
@@ -313,28 +317,72 @@ static int plan_modules(struct planner *p, const struct ip_target *target,
 	return 0;
 }
 
-/* Counts the functions that have no values. It is an error if no selected probe can have values. */
+/* Notes a function that has no values, and why. */
+static void note_gap(struct planner *p, size_t i)
+{
+	const struct ip_plan_function *f = &p->plan->functions[i];
+	const struct function_values *v = &p->functions[i];
+	const struct ip_value_function named = name_of(f, NULL);
+	enum ip_value_gap why = IP_GAP_OTHER_PLACEMENT;
+
+	if (v->wanted ? v->found : f->silent || !ip_value_is_wanted(p->options, &named))
+		return;
+	if (v->wanted)
+		why = IP_GAP_NO_DEBUG_INFO;
+	else if (v->scope)
+		why = IP_GAP_SCOPE;
+	else if (f->frame == UINT32_MAX || /* it has points only */
+		 f->module->list->header->placement == IP_PLACEMENT_FENTRY)
+		return;
+	ip_name_list_add(&p->gaps->without[why], named.linker_name);
+}
+
+/* Notes the functions that have no values. It is an error if no selected probe can have values. */
 static int check(struct planner *p, const struct ip_target *target)
 {
 	const struct ip_plan *plan = p->plan;
-	size_t able = 0;
+	size_t able = 0, scopes = 0;
 
 	for (size_t i = 0; i < plan->nchanges; i++)
 		able += ip_probe_has_values(&plan->functions[plan->function_of[i]]
 						     .module->list->probes[plan->probe_of[i]]);
+	for (size_t i = 0; i < plan->nfunctions; i++)
+		scopes += p->functions[i].scope;
+	if (!able && scopes && scopes == plan->nfunctions)
+		return ip_error("pid %d: the selected functions are scopes "
+				"(IPROBE_SCOPE): " IP_SCOPE_VALUES,
+				target->pid);
 	if (!able)
 		return ip_error("pid %d: none of the selected probes can record values: --args and "
 				"--retval need placement fentry (build with "
 				"IPROBE_PLACEMENT=fentry) or points with arguments",
 				target->pid);
-	for (size_t i = 0; i < plan->nfunctions; i++) {
-		if (p->functions[i].wanted)
-			p->gaps->no_debug_info += !p->functions[i].found;
-		/* functions with points only are not counted */
-		else if (plan->functions[i].module->list->header->placement != IP_PLACEMENT_FENTRY)
-			p->gaps->other_placement += plan->functions[i].frame != UINT32_MAX;
-	}
+	for (size_t i = 0; i < plan->nfunctions; i++)
+		note_gap(p, i);
 	return 0;
+}
+
+size_t ip_value_gaps_count(const struct ip_value_gaps *gaps)
+{
+	size_t n = 0;
+
+	for (unsigned i = 0; i < IP_GAPS; i++)
+		n += gaps->without[i].n;
+	return n;
+}
+
+void ip_value_gaps_join(struct ip_value_gaps *to, const struct ip_value_gaps *from)
+{
+	for (unsigned i = 0; i < IP_GAPS; i++)
+		ip_name_list_join(&to->without[i], &from->without[i]);
+	to->unfit += from->unfit;
+	to->unfit_conditions += from->unfit_conditions;
+	if (!*to->unfit_why)
+		memcpy(to->unfit_why, from->unfit_why, sizeof(to->unfit_why));
+	if (!*to->unfit_condition_why)
+		memcpy(to->unfit_condition_why, from->unfit_condition_why,
+		       sizeof(to->unfit_condition_why));
+	to->no_reading |= from->no_reading;
 }
 
 bool ip_values_is_confined(const struct ip_target *target)
@@ -379,6 +427,9 @@ static int tell_unable(const struct planner *p, const struct ip_value_request *r
 		return ip_error("%s %s: %s is a point%s", option, r->text, name,
 				r->kind == IP_REQUEST_RETVAL ? ": it returns nothing"
 							     : " without values");
+	if (v->scope)
+		return ip_error("%s %s: %s is a scope (IPROBE_SCOPE): " IP_SCOPE_VALUES, option,
+				r->text, name);
 	if (!v->wanted)
 		return ip_error("%s %s: %s is recorded, but records no values: build it with "
 				"IPROBE_PLACEMENT=fentry",
@@ -436,6 +487,25 @@ static int check_outcomes(const struct planner *p, const struct ip_target *targe
 	return ip_error_prefix("pid %d", target->pid);
 }
 
+/* Notes the functions that a request names besides those that it fits. */
+static void note_unfit(const struct planner *p)
+{
+	const struct ip_value_requests *requests = p->options->requests;
+	struct ip_value_gaps *g = p->gaps;
+
+	for (size_t i = 0; requests && i < requests->n; i++) {
+		const struct ip_value_outcome *o = &p->outcomes[i];
+		const bool when = requests->items[i].kind == IP_REQUEST_WHEN;
+		char *why = when ? g->unfit_condition_why : g->unfit_why;
+
+		if (!o->fits || !o->unfit)
+			continue;
+		*(when ? &g->unfit_conditions : &g->unfit) += o->unfit;
+		if (!*why)
+			snprintf(why, sizeof(g->unfit_why), "%s", o->why);
+	}
+}
+
 int ip_values_plan(struct ip_plan *plan, const struct ip_target *target,
 		   const struct ip_modules *modules, const struct ip_value_options *options,
 		   struct ip_area *area, const struct ip_signatures *signatures,
@@ -464,6 +534,7 @@ int ip_values_plan(struct ip_plan *plan, const struct ip_target *target,
 	if (!gaps->checked && check_outcomes(&p, target) < 0)
 		goto out;
 	gaps->checked = true;
+	note_unfit(&p);
 	if (p.lacks)
 		snprintf(gaps->lacks, sizeof(gaps->lacks), "%s", p.lacks);
 	gaps->no_reading |= ip_values_is_confined(target);

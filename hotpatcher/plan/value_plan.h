@@ -10,16 +10,32 @@
 #include "hotpatcher/plan/plan.h"
 #include "hotpatcher/plan/value_options.h"
 
-/* What could not be done. The numbers count functions, summed over all plans so far. */
+/* Why functions are recorded without the values that were asked for. */
+enum ip_value_gap {
+	IP_GAP_NO_DEBUG_INFO,	/* debug information does not have them */
+	IP_GAP_OTHER_PLACEMENT, /* only placement fentry has values */
+	IP_GAP_SCOPE,		/* they are scopes of the user (IPROBE_SCOPE), which have none */
+	IP_GAP_TOO_MANY,	/* no room for their programs or signatures */
+	IP_GAPS
+};
+
+/* What could not be done, summed over all plans so far. */
 struct ip_value_gaps {
-	size_t no_debug_info;	/* debug information does not have them */
-	size_t other_placement; /* only placement fentry has values */
-	size_t too_many;	/* no room for their programs or signatures */
-	bool checked;		/* the requests have been held against the first plan */
+	struct ip_name_list without[IP_GAPS]; /* functions, by reason */
+	/* Of a request that names several functions: those that it does not fit, for values and for
+	 * conditions; and why not, of the first one ("serve: 'n': ...") */
+	size_t unfit, unfit_conditions;
+	char unfit_why[256], unfit_condition_why[256];
+	bool checked; /* the requests have been held against the first plan */
 	/* the name of a file that debug information shares and that is missing; "": none is */
 	char lacks[512];
 	bool no_reading; /* memory is not read: a thread is under seccomp, or may be soon */
 };
+
+/* How many functions have no values. */
+size_t ip_value_gaps_count(const struct ip_value_gaps *gaps);
+/* Adds those of another process. */
+void ip_value_gaps_join(struct ip_value_gaps *to, const struct ip_value_gaps *from);
 
 /* The keeper of the signatures. add() gives a text its number; 0: there is no room. */
 struct ip_signatures {

@@ -173,17 +173,26 @@ def test_events_that_are_not_shown_are_told(me, program, targets):
         document = json.loads(me.iprobe(command, "--json", directory).stdout)
         assert document["silent_events"] == silent, command
         assert document["silent_functions"] == summary["silent_functions"], command
+        assert document["silent_names"] == summary["silent_names"], command
+    live = json.loads(me.iprobe("list", "--json", program).stdout)["modules"][0]["probes"]
+    names = summary["silent_names"]
+    assert 0 < len(names) <= 3 and set(names) <= {p["function"] for p in live} - {"chain"}, names
+    names = ", ".join(names) + (", ..." if summary["silent_functions"] > 3 else "")
     for command in ("report", "graph"):
         text = me.iprobe(command, directory).stdout
         assert f"\n{silent:,} of these events, of " in text and "IPROBE_SIBLING_CALLS=no" in text
+        assert f"not shown:\n{names}\n(TAIL CALLS" in text, text
     info = me.iprobe("info", directory).stdout
     assert re.search(rf"^events .*, {silent:,} not shown$", info, re.M), info
     assert re.search(
-        rf"^functions +\d+, {summary['silent_functions']} of them not shown", info, re.M
+        rf"^functions +\d+, {summary['silent_functions']} of them not shown \({names}\): ",
+        info,
+        re.M,
     )
     clause = "{silent_sites} of them in {silent_functions} more that these jump to".format(
         **summary
     )
+    clause += f" ({names})"
     args = ("-f", "chain", "-o", me.dir() / "again")
     told = me.iprobe("run", *args, "--", program, str(ROUNDS), "300").stderr
     assert f"({summary['sites']} sites, {clause}, 1 thread)" in told
@@ -191,10 +200,12 @@ def test_events_that_are_not_shown_are_told(me, program, targets):
     preview = me.iprobe("attach", "--dry-run", "-f", "chain", target.pid).stdout
     assert f"{summary['sites']} sites of 1 function on" in preview, preview
     assert "{silent_sites} of the sites are in {silent_functions} more".format(**summary) in preview
+    assert f": {names}\n" in preview, preview
     top = ("top", "-n", "1", "-d", "300ms", "-f", "chain", target.pid)
     document = json.loads(me.iprobe(*top, "--json").stdout)
     assert document["silent"] == summary["silent_functions"] and document["logged"] == 0
-    assert f"; {document['silent']} more that these jump to are not" in me.iprobe(*top).stdout
+    more = f"; {document['silent']} more that these jump to are not shown ({names})"
+    assert more in me.iprobe(*top).stdout
     # where all are selected there is nothing to tell
     _, directory, done = record(me, program)
     assert done.summary()["silent_functions"] == 0

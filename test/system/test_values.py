@@ -391,6 +391,8 @@ def test_without_debug_information(me, programs):
     ), repr(done)
     events = dump(me, directory)
     assert len(events) > 300 and not any("args" in event for event in events)
+    # all by number, the first ones by name
+    assert re.search(r"or install it\): \w+, \w+, \w+, \.\.\.$", done.stderr, re.M), repr(done)
     subprocess.run(["objcopy", f"--add-gnu-debuglink={debug}", stripped], check=True)
     debug.rename(where / "values.debug")
     check_all(me, stripped)

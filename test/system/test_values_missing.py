@@ -188,3 +188,60 @@ def test_values_of_points_need_no_debug_information(me, package, served):
 def test_a_misspelt_name_has_its_nearest_still(me, package, served):
     done, _ = record(me, package, served, "--args", "serv(r)", where=package.debug)
     assert done.returncode == 1 and "nearest: serve" in actors.one_line(done), repr(done)
+
+
+@pytest.fixture(scope="module")
+def points(programs):
+    """work() with points in it, and a scope: inner."""
+    return programs.simple("values_points", placement="fentry")
+
+
+def run(me, program, *options):
+    trace = me.dir() / "trace"
+    return me.iprobe("run", "-o", trace, *options, "--", program), trace
+
+
+def test_a_scope_has_no_values(me, points):
+    """A request for those of a scope is refused, and says what to do; where functions were asked
+    for, too, the scope is told.
+    """
+    for options in (("-f", "inner", "--args"), ("--args", "inner(x)"), ("--retval", "inner(retval)")):
+        done, trace = run(me, points, *options)
+        line = actors.one_line(done)
+        assert done.returncode == 1 and not trace.exists(), repr(done)
+        assert "IPROBE_SCOPE" in line and "put IPROBE_POINT(NAME, VALUES) into it" in line, line
+    done = me.iprobe("list", "--check", "--args", "inner(x)", points)
+    assert done.returncode == 1 and "is a scope (IPROBE_SCOPE)" in done.stdout + done.stderr
+    done, _ = run(me, points, "-f", "work,inner", "--args", "--json")
+    assert "iprobe: 1 scope recorded without values: " in done.stderr, repr(done)
+    assert done.stderr.splitlines()[0].endswith(": inner"), repr(done)
+    summary = done.summary()
+    assert summary["without_values"] == 1
+    assert summary["value_gaps"] == [{"why": "scope", "functions": 1, "names": ["inner"]}]
+
+
+def test_functions_that_a_request_does_not_fit(me, points):
+    """It names several functions: the one that it does not fit is told, and why."""
+    done, trace = run(me, points, "-f", "work,main", "--args", "*(i)")
+    assert done.returncode == 0, repr(done)
+    told = [line for line in done.stderr.splitlines() if "does not fit" in line]
+    assert len(told) == 1 and "fit 1 of the functions" in told[0], repr(done)
+    assert told[0].endswith(": main: 'i': there is no parameter 'i': the function has none")
+    events = [json.loads(line) for line in me.iprobe("dump", "--json", trace).stdout.splitlines()]
+    assert [e["args"] for e in events if e["function"] == "work" and "args" in e] == [
+        {"i": i} for i in range(3)
+    ]
+    done, _ = run(me, points, "-f", "work,main", "--when", "*: i > 1")
+    told = [line for line in done.stderr.splitlines() if "does not fit" in line]
+    assert len(told) == 1 and "all their calls are recorded: main: 'i > 1'" in told[0], repr(done)
+    done, _ = run(me, points, "-f", "work,main", "--args", "work(i)")
+    assert "does not fit" not in done.stderr, repr(done)
+
+
+def test_functions_without_values_are_named(me, package, served):
+    """Those that debug information does not tell of."""
+    package.shared.unlink()
+    done, _ = record(me, package, served, "--args", "--json", where=package.debug)
+    (gap,) = done.summary()["value_gaps"]
+    assert gap["why"] == "no debug information" and gap["names"] == ["serve"], repr(done)
+    assert done.stderr.splitlines()[0].endswith(": serve"), repr(done)

@@ -46,6 +46,7 @@ static void note(struct compiler *c, size_t i, const char *text)
 	_cleanup_free_ char *name = ip_demangle(c->function->linker_name, false);
 	const char *function = name ? name : c->function->linker_name, *why = ip_error_message();
 
+	o->unfit++;
 	if (o->why)
 		return;
 	/* an error of the whole text names it already */

@@ -17,6 +17,7 @@ struct ip_value_outcome {
 	bool matched; /* a function has its name */
 	bool fits;    /* and what it asks for */
 	char *why;    /* why the first one did not; owned */
+	size_t unfit; /* how many did not */
 };
 
 /* A function as requests name it. */
