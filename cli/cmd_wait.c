@@ -42,6 +42,7 @@ static const char help[] =
 	"                       0)\n"
 	"      --locks          by lock: for how long it was waited for and held, and in which "
 	"functions\n"
+	"      --idle           count waits for new work (IDLE) as BLOCKED, and sort by them, too\n"
 	"      --objects N      at most N objects for each function, or functions for each lock or "
 	"client (default 3;\n"
 	"                       with --json all)\n"
@@ -72,6 +73,7 @@ enum {
 	OPT_ARGS,
 	OPT_RETVAL,
 	OPT_DURATION,
+	OPT_IDLE,
 	OPT_JSON,
 	OPT_OBJECTS,
 	OPT_OF,
@@ -145,6 +147,10 @@ static int take(const char *command, int option, void *context)
 	}
 	if (option == OPT_TREE) {
 		o->tree = true;
+		return -1;
+	}
+	if (option == OPT_IDLE) {
+		o->idle = true;
 		return -1;
 	}
 	if (option == OPT_LOCKS) {
@@ -235,6 +241,9 @@ static int check(const char *command, struct cli_wait_options *o)
 					  "not go with --process");
 	if ((o->locks || o->tree) && o->filter.by_process)
 		return cli_usage(command, "--by process does not go with --locks and --tree");
+	if (o->idle && (o->of || o->locks || o->by != CLI_WAIT_BY_FUNCTION))
+		return cli_usage(command, "--idle is of functions and of --tree: --of, --locks and "
+					  "--by client set nothing aside");
 	if (o->slowest && !o->of)
 		return cli_usage(command, "--slowest goes with --of");
 	if (o->filter.matches.n && !o->of)
@@ -264,6 +273,7 @@ int cmd_wait(int argc, char **argv)
 		{"by", required_argument, NULL, OPT_BY},
 		{"objects", required_argument, NULL, OPT_OBJECTS},
 		{"tree", no_argument, NULL, OPT_TREE},
+		{"idle", no_argument, NULL, OPT_IDLE},
 		{"locks", no_argument, NULL, OPT_LOCKS},
 		{"min-percent", required_argument, NULL, OPT_MIN_PERCENT},
 		{"json", no_argument, NULL, OPT_JSON},

@@ -196,7 +196,7 @@ static int on_part(void *context, const struct ip_wait_part *part)
 	else if (state == IP_THREAD_RUNNABLE)
 		object = IP_PATH_RUNQUEUE;
 	else if (state == IP_THREAD_BLOCKED)
-		object = part->object;
+		object = part->idle ? IP_PATH_IDLE : part->object;
 	else
 		m->paths->unknown += part->ticks;
 	if (m->options->wakers && (state == IP_THREAD_RUNNABLE || state == IP_THREAD_BLOCKED)) {
@@ -305,7 +305,7 @@ struct ip_wait_paths *ip_wait_paths_make(struct ip_trace_reader *trace,
 	}
 	if (ret == 0) {
 		p->profile = ip_wait_profile_observe(trace, waits->states, &waits->descriptors,
-						     options->tid, &observer);
+						     options->tid, options->idle, &observer);
 		ret = p->profile ? finish(&m) : -1;
 	}
 	ip_wait_sums_clear(&m.sums);
@@ -327,9 +327,10 @@ struct ip_wait_paths *ip_wait_paths_make(struct ip_trace_reader *trace,
 
 const char *ip_wait_paths_object(struct ip_wait_paths *p, uint32_t object)
 {
-	if (object >= IP_PATH_UNKNOWN)
+	if (object >= IP_PATH_IDLE)
 		return object == IP_PATH_CPU	    ? "cpu"
 		       : object == IP_PATH_RUNQUEUE ? "runqueue"
+		       : object == IP_PATH_IDLE	    ? "idle"
 						    : "unknown";
 	if (!p->texts[object])
 		p->texts[object] = ip_trace_waits_object(p->waits, &p->profile->objects[object]);

@@ -15,6 +15,7 @@
 #define IP_PATH_CPU	 (UINT32_MAX - 1)
 #define IP_PATH_RUNQUEUE (UINT32_MAX - 2)
 #define IP_PATH_UNKNOWN	 (UINT32_MAX - 3)
+#define IP_PATH_IDLE	 (UINT32_MAX - 4) /* all idle waits, where they are told apart */
 
 /* Who ended a wait; of a wait for a CPU, who had that at first. */
 struct ip_waker {
@@ -48,6 +49,7 @@ struct ip_wait_paths_options {
 	/* the first level of the tree, as in ip_calltree_options; NULL: not told apart */
 	const struct ip_tree_threads *threads;
 	bool wakers;
+	const struct ip_idle_waits *idle; /* told apart; NULL: none */
 };
 
 /* Reads the calls of the trace; with wakers twice. waits: must outlive the paths. Returns NULL with

@@ -18,7 +18,9 @@ struct maker {
 	struct ip_wait_profile *profile;
 	const struct ip_states *states;
 	const struct ip_descriptors *descriptors;
-	const struct ip_wait_observer *observer; /* NULL: nobody */
+	const struct ip_wait_observer *observer;	 /* NULL: nobody */
+	const struct ip_idle_waits *idle;		 /* NULL: none are told apart */
+	const struct ip_idle_wait *idle_next, *idle_end; /* of the run: those that are not over */
 	const struct ip_trace_reader *trace;
 	size_t run;
 	struct ip_wait_sums sums, totals;
@@ -48,12 +50,22 @@ static uint32_t object_of_wait(struct maker *m, uint32_t wait)
 	return m->span_objects[wait];
 }
 
+/* Whether the blocked span that m->now lies in is an idle wait. */
+static bool is_idle(struct maker *m, const struct ip_thread_span *span)
+{
+	while (m->idle_next != m->idle_end && m->idle_next->from < span->from)
+		m->idle_next++;
+	return m->idle_next != m->idle_end && m->idle_next->from == span->from;
+}
+
 /* Gives a part of a span to a node. begins: the span begins there. */
 static void give(struct maker *m, uint32_t node, const struct ip_thread_span *span, uint64_t ticks,
 		 bool begins)
 {
 	struct ip_wait_parts *parts = &m->profile->own[node];
+	const bool idle = span && span->state == IP_THREAD_BLOCKED && is_idle(m, span);
 
+	parts->idle += idle ? ticks : 0;
 	switch (span ? (enum ip_thread_state)span->state : IP_THREAD_UNKNOWN) {
 	case IP_THREAD_RUNNING:
 		parts->cpu += ticks;
@@ -62,9 +74,9 @@ static void give(struct maker *m, uint32_t node, const struct ip_thread_span *sp
 		parts->runqueue += ticks;
 		break;
 	case IP_THREAD_BLOCKED:
-		m->failed =
-			m->failed || ip_wait_sums_add(&m->sums, node, object_of_wait(m, span->wait),
-						      ticks, begins) < 0;
+		m->failed = m->failed ||
+			    ip_wait_sums_add_part(&m->sums, node, object_of_wait(m, span->wait),
+						  ticks, begins, idle) < 0;
 		break;
 	default:
 		parts->unknown += ticks;
@@ -80,7 +92,8 @@ static void give(struct maker *m, uint32_t node, const struct ip_thread_span *sp
 								    : 0,
 						  .from = m->now,
 						  .ticks = ticks,
-						  .begins = begins};
+						  .begins = begins,
+						  .idle = idle};
 
 		m->failed = m->observer->part(m->observer->context, &part) < 0;
 	}
@@ -206,6 +219,12 @@ static bool on_run(void *context, const struct ip_thread_packets *run)
 	m->member = run->member;
 	m->thread = ip_states_find(m->states, run->machine_tid,
 				   run->begin > m->states->begin ? run->begin : m->states->begin);
+	if (m->idle) {
+		size_t n;
+
+		m->idle_next = ip_idle_waits_of(m->idle, m->run, &n);
+		m->idle_end = m->idle_next + n;
+	}
 	free(m->span_objects);
 	m->span_objects = NULL;
 	m->profile->unknown_threads += !m->thread;
@@ -252,6 +271,7 @@ static int add_parts(void *context, uint32_t function)
 	to->cpu += a->parts->cpu;
 	to->runqueue += a->parts->runqueue;
 	to->unknown += a->parts->unknown;
+	to->idle += a->parts->idle;
 	return 0;
 }
 
@@ -259,8 +279,7 @@ static int add_wait(void *context, uint32_t function)
 {
 	const struct adding *a = context;
 
-	return ip_wait_sums_add(&a->m->totals, function, a->wait->object, a->wait->ticks,
-				a->wait->count);
+	return ip_wait_sums_add_sum(&a->m->totals, function, a->wait);
 }
 
 /* Adds what is innermost in each node to the functions of its path. */
@@ -289,7 +308,7 @@ struct ip_wait_profile *ip_wait_profile_make(struct ip_trace_reader *trace,
 					     const struct ip_states *states,
 					     const struct ip_descriptors *descriptors, uint32_t tid)
 {
-	return ip_wait_profile_observe(trace, states, descriptors, tid, NULL);
+	return ip_wait_profile_observe(trace, states, descriptors, tid, NULL, NULL);
 }
 
 static struct ip_wait_profile *make(struct maker *maker, struct ip_trace_reader *trace)
@@ -337,12 +356,13 @@ static struct ip_wait_profile *make(struct maker *maker, struct ip_trace_reader 
 struct ip_wait_profile *ip_wait_profile_observe(struct ip_trace_reader *trace,
 						const struct ip_states *states,
 						const struct ip_descriptors *descriptors,
-						uint32_t tid,
+						uint32_t tid, const struct ip_idle_waits *idle,
 						const struct ip_wait_observer *observer)
 {
 	struct maker m = {.states = states,
 			  .descriptors = descriptors,
 			  .observer = observer,
+			  .idle = idle,
 			  .to = UINT64_MAX,
 			  .tid = tid};
 
@@ -357,6 +377,15 @@ struct ip_wait_profile *ip_wait_profile_between(struct ip_trace_reader *trace,
 	struct maker m = {.states = states, .descriptors = descriptors, .from = from, .to = to};
 
 	return make(&m, trace);
+}
+
+uint64_t ip_wait_profile_idle(const struct ip_wait_profile *p)
+{
+	uint64_t sum = 0;
+
+	for (size_t node = 1; node < p->tree->n; node++)
+		sum += p->own[node].idle;
+	return sum;
 }
 
 void ip_wait_profile_destroy(struct ip_wait_profile *p)

@@ -15,12 +15,14 @@
 #include "analysis/callstack/trace.h"
 #include "analysis/profile/calltree.h"
 #include "analysis/wait/descriptors/descriptors.h"
+#include "analysis/wait/idle_waits.h"
 #include "analysis/wait/thread_states.h"
 #include "analysis/wait/wait_object.h"
 
-/* TSC ticks. elapsed = cpu + runqueue + unknown + those of all waits. */
+/* TSC ticks. elapsed = cpu + runqueue + unknown + those of all waits. idle: of all waits those that
+ * were told to be idle (idle_waits.h). */
 struct ip_wait_parts {
-	uint64_t elapsed, cpu, runqueue, unknown;
+	uint64_t elapsed, cpu, runqueue, unknown, idle;
 };
 
 /* For how long a call path, or a function, was blocked on one object. */
@@ -28,6 +30,7 @@ struct ip_wait_sum {
 	uint32_t owner; /* node or function */
 	uint32_t object;
 	uint64_t ticks, count;
+	uint64_t idle, idle_count; /* of these, what was idle */
 };
 
 struct ip_wait_profile {
@@ -60,6 +63,7 @@ struct ip_wait_part {
 	uint32_t object;		       /* that a blocked thread waits for */
 	uint64_t from, ticks;
 	bool begins; /* the span begins with it */
+	bool idle;   /* the wait is one of those that were told to be idle */
 };
 
 /* Is told of all parts, thread by thread. A negative value ends the reading, with its error. */
@@ -74,11 +78,13 @@ struct ip_wait_profile *ip_wait_profile_make(struct ip_trace_reader *trace,
 					     const struct ip_states *states,
 					     const struct ip_descriptors *descriptors,
 					     uint32_t tid);
-/* The same, and tells observer of each part; NULL: nobody. */
+/* The same. Tells observer of each part; NULL: nobody. idle: which waits are told apart; NULL:
+ * none.
+ */
 struct ip_wait_profile *ip_wait_profile_observe(struct ip_trace_reader *trace,
 						const struct ip_states *states,
 						const struct ip_descriptors *descriptors,
-						uint32_t tid,
+						uint32_t tid, const struct ip_idle_waits *idle,
 						const struct ip_wait_observer *observer);
 /* The same for the time between two moments: what lies before and behind does not count, and calls
  * are those that began in it. open_calls are those that were open at the second moment. */
@@ -86,6 +92,8 @@ struct ip_wait_profile *ip_wait_profile_between(struct ip_trace_reader *trace,
 						const struct ip_states *states,
 						const struct ip_descriptors *descriptors,
 						uint64_t from, uint64_t to);
+/* For how long threads were idle in calls, in ticks, where that was told apart. */
+uint64_t ip_wait_profile_idle(const struct ip_wait_profile *profile);
 void ip_wait_profile_destroy(struct ip_wait_profile *profile);
 
 #endif

@@ -46,12 +46,12 @@ static int grow(struct ip_wait_sums *sums)
 	return 0;
 }
 
-int ip_wait_sums_add(struct ip_wait_sums *sums, uint32_t owner, uint32_t object, uint64_t ticks,
-		     uint64_t count)
+int ip_wait_sums_add_sum(struct ip_wait_sums *sums, uint32_t owner, const struct ip_wait_sum *sum)
 {
+	const uint32_t object = sum->object;
 	struct ip_wait_sum *slot;
 
-	if (!ticks && !count)
+	if (!sum->ticks && !sum->count)
 		return 0;
 	if (2 * (sums->n + 1) > sums->size && grow(sums) < 0)
 		return -1;
@@ -60,17 +60,42 @@ int ip_wait_sums_add(struct ip_wait_sums *sums, uint32_t owner, uint32_t object,
 		sums->n++;
 	slot->owner = owner;
 	slot->object = object;
-	slot->ticks += ticks;
-	slot->count += count;
+	slot->ticks += sum->ticks;
+	slot->count += sum->count;
+	slot->idle += sum->idle;
+	slot->idle_count += sum->idle_count;
 	return 0;
+}
+
+int ip_wait_sums_add(struct ip_wait_sums *sums, uint32_t owner, uint32_t object, uint64_t ticks,
+		     uint64_t count)
+{
+	const struct ip_wait_sum sum = {.object = object, .ticks = ticks, .count = count};
+
+	return ip_wait_sums_add_sum(sums, owner, &sum);
+}
+
+int ip_wait_sums_add_part(struct ip_wait_sums *sums, uint32_t owner, uint32_t object,
+			  uint64_t ticks, bool begins, bool idle)
+{
+	const struct ip_wait_sum sum = {.object = object,
+					.ticks = ticks,
+					.count = begins,
+					.idle = idle ? ticks : 0,
+					.idle_count = idle && begins};
+
+	return ip_wait_sums_add_sum(sums, owner, &sum);
 }
 
 static int compare(const void *left, const void *right)
 {
 	const struct ip_wait_sum *a = left, *b = right;
+	const uint64_t x = a->ticks - a->idle, y = b->ticks - b->idle;
 
 	if (a->owner != b->owner)
 		return a->owner < b->owner ? -1 : 1;
+	if (x != y)
+		return x > y ? -1 : 1;
 	if (a->ticks != b->ticks)
 		return a->ticks > b->ticks ? -1 : 1;
 	return a->object < b->object ? -1 : a->object > b->object;

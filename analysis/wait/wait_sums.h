@@ -5,6 +5,7 @@
 #ifndef IP_WAIT_SUMS_H
 #define IP_WAIT_SUMS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,11 @@ struct ip_wait_sums {
 /* Adds to the sum of an owner and an object. Returns 0, or -1 with an error. */
 int ip_wait_sums_add(struct ip_wait_sums *sums, uint32_t owner, uint32_t object, uint64_t ticks,
 		     uint64_t count);
+/* The same of a part of one wait. */
+int ip_wait_sums_add_part(struct ip_wait_sums *sums, uint32_t owner, uint32_t object,
+			  uint64_t ticks, bool begins, bool idle);
+/* The same of another owner's sum. */
+int ip_wait_sums_add_sum(struct ip_wait_sums *sums, uint32_t owner, const struct ip_wait_sum *sum);
 /* Makes an array of all sums, by owner, then the longest first. sums is empty then. *ret: the
  * caller frees it. */
 void ip_wait_sums_sort(struct ip_wait_sums *sums, struct ip_wait_sum **ret, size_t *ret_n);

@@ -11,7 +11,7 @@
 
 uint64_t ip_wait_parts_waited(const struct ip_wait_parts *p)
 {
-	return p->elapsed - p->cpu - p->unknown;
+	return p->elapsed - p->cpu - p->unknown - p->idle;
 }
 
 const struct ip_wait_sum *ip_wait_sums_of(const struct ip_wait_sum *sums, size_t n, uint32_t owner,
@@ -39,6 +39,7 @@ static void add(struct ip_wait_parts *to, const struct ip_wait_parts *parts)
 	to->cpu += parts->cpu;
 	to->runqueue += parts->runqueue;
 	to->unknown += parts->unknown;
+	to->idle += parts->idle;
 }
 
 /* Finds the node of each node of the profile; 0: it lies in no root. */
@@ -78,7 +79,7 @@ static int fill(struct ip_wait_tree *t, const struct ip_wait_profile *p, const u
 		const struct ip_wait_sum *w = &p->own_waits[i];
 
 		if (map[w->owner])
-			ret = ip_wait_sums_add(&sums, map[w->owner], w->object, w->ticks, w->count);
+			ret = ip_wait_sums_add_sum(&sums, map[w->owner], w);
 	}
 	if (ret == 0)
 		ip_wait_sums_sort(&sums, &t->waits, &t->nwaits);

@@ -27,7 +27,8 @@ struct ip_wait_tree {
 struct ip_wait_tree *ip_wait_tree_make(const struct ip_wait_profile *profile, const bool *roots);
 void ip_wait_tree_destroy(struct ip_wait_tree *tree);
 
-/* The time of a node in which it could not go on: blocked, or waiting for a CPU. */
+/* The time of a node in which it could not go on: blocked, or waiting for a CPU. Idle waits are
+ * none of it. */
 uint64_t ip_wait_parts_waited(const struct ip_wait_parts *parts);
 
 /* The waits of an owner in an array that is sorted by owner: the first one, and their number. */

@@ -278,7 +278,7 @@ static int print_all(struct cli_call_trace *x, const struct ip_slowest *found)
 		ip_json_uint(&j, "kernel_lost", x->trace.states->lost);
 		ip_json_array(&j, "calls");
 	} else {
-		cli_wait_print_head(&x->trace, found->events);
+		cli_wait_print_head(&x->trace, found->events, 0);
 	}
 	for (size_t i = 0; ret == 0 && i < found->n; i++) {
 		struct cli_wait_call c;

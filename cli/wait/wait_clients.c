@@ -89,6 +89,7 @@ static void print_json(struct report *r)
 		ip_json_string(&j, "client", c->name);
 		ip_json_uint(&j, "connections", c->connections);
 		ip_json_uint(&j, "requests", c->requests);
+		ip_json_bool(&j, "datagrams", c->datagrams);
 		ip_json_uint(&j, "elapsed_ns", cli_wait_ns(&r->t, c->parts.elapsed) + 0.5);
 		ip_json_uint(&j, "cpu_ns", cli_wait_ns(&r->t, c->parts.cpu) + 0.5);
 		ip_json_uint(&j, "runqueue_ns", cli_wait_ns(&r->t, c->parts.runqueue) + 0.5);
@@ -115,7 +116,7 @@ static void print_text(struct report *r)
 	char t[5][32];
 	size_t next = 0, shown;
 
-	cli_wait_print_head(&r->t, r->sums.events);
+	cli_wait_print_head(&r->t, r->sums.events, 0);
 	if (r->sums.n)
 		ip_print(stdout, "%10s %10s %10s %10s %10s %10s  CLIENT\n", "REQUESTS", "ELAPSED",
 			 "CPU", "RUN QUEUE", "BLOCKED", "UNKNOWN");
@@ -142,6 +143,12 @@ static void print_text(struct report *r)
 				 ip_format_ns(cli_wait_ns(&r->t, f->cpu), t[1]), "",
 				 ip_names_shown(r->t.names, f->function));
 	}
+	for (uint32_t i = 0; i < r->sums.n; i++)
+		if (r->sums.clients[i].datagrams) {
+			ip_print(stdout, "\nDatagrams count for the socket that received them: the "
+					 "kernel's events do not have their senders.\n");
+			break;
+		}
 	ip_print(stdout, "\n%s of CPU time was for no client\n",
 		 ip_format_ns(cli_wait_ns(&r->t, r->sums.nobody), t[0]));
 }

@@ -42,14 +42,14 @@ void cli_wait_print_ender(const struct cli_wait_trace *t, const struct ip_wait_c
 
 void cli_wait_print_cpu_users(const struct cli_wait_trace *t,
 			      const struct ip_wait_culprits *culprits, uint32_t function,
-			      uint64_t ticks)
+			      uint64_t ticks, bool idle)
 {
 	size_t n, shown = 0;
 	const struct ip_wait_culprit *c = ip_wait_culprits_of(culprits, function, IP_RUN_QUEUE, &n);
 	char time[32];
 
-	ip_print(stdout, "%32s %10s %21s  the CPU had", "",
-		 ip_format_ns(cli_wait_ns(t, ticks), time), "");
+	ip_print(stdout, "%32s %10s %*s  the CPU had", "",
+		 ip_format_ns(cli_wait_ns(t, ticks), time), idle ? 32 : 21, "");
 	for (size_t i = 0; i < n && shown < USERS_SHOWN; i++) {
 		if (!c[i].thread)
 			continue;

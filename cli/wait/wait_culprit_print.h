@@ -14,10 +14,10 @@
 void cli_wait_print_ender(const struct cli_wait_trace *t, const struct ip_wait_culprit *culprits,
 			  size_t n);
 
-/* Prints a line: who had the CPUs that a function waited for. */
+/* Prints a line: who had the CPUs that a function waited for. idle: there is a column for that. */
 void cli_wait_print_cpu_users(const struct cli_wait_trace *t,
 			      const struct ip_wait_culprits *culprits, uint32_t function,
-			      uint64_t ticks);
+			      uint64_t ticks, bool idle);
 
 /* An array of all of them: name. */
 void cli_wait_json_culprits(struct ip_json *j, const struct cli_wait_trace *t,

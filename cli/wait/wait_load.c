@@ -100,8 +100,21 @@ int cli_wait_load(const char *dir, const struct cli_wait_options *o, struct cli_
 	return ret->object_names ? 0 : -1;
 }
 
+int cli_wait_find_idle(struct cli_wait_trace *t)
+{
+	return t->options->idle
+		       ? 0
+		       : ip_idle_waits_find(t->trace, t->states, &t->descriptors, &t->idle);
+}
+
+const struct ip_idle_waits *cli_wait_idle(const struct cli_wait_trace *t)
+{
+	return t->options->idle ? NULL : &t->idle;
+}
+
 void cli_wait_clear(struct cli_wait_trace *t)
 {
+	ip_idle_waits_clear(&t->idle);
 	free(t->members);
 	free(t->selected);
 	ip_object_names_destroy(t->object_names);
@@ -117,7 +130,7 @@ double cli_wait_ns(const struct cli_wait_trace *t, uint64_t ticks)
 	return (double)ticks * 1e9 / (double)t->trace->session->tsc_hz;
 }
 
-void cli_wait_print_head(const struct cli_wait_trace *t, uint64_t count)
+void cli_wait_print_head(const struct cli_wait_trace *t, uint64_t count, uint64_t idle)
 {
 	char events[32], kernel[32], duration[64];
 
@@ -131,5 +144,61 @@ void cli_wait_print_head(const struct cli_wait_trace *t, uint64_t count)
 		ip_print(stdout,
 			 "; %" PRIu64 " of the kernel LOST: what they would tell is unknown",
 			 t->states->lost);
+	if (idle)
+		ip_print(stdout,
+			 "\n# idle: for %s threads waited for new work: that is set aside in IDLE, "
+			 "and orders nothing\n# (--idle: a part of BLOCKED)",
+			 ip_format_ns(cli_wait_ns(t, idle), duration));
 	ip_print(stdout, "\n\n");
+}
+
+void cli_wait_print_columns(const char *count, const char *name, bool idle)
+{
+	ip_print(stdout, "%10s %10s %10s %10s %10s %10s", count, "ELAPSED", "CPU", "RUN QUEUE",
+		 "BLOCKED", "UNKNOWN");
+	if (idle)
+		ip_print(stdout, " %10s", "IDLE");
+	ip_print(stdout, "  %s\n", name);
+}
+
+void cli_wait_print_parts(const struct cli_wait_trace *t, uint64_t count,
+			  const struct ip_wait_parts *p, bool idle)
+{
+	const uint64_t blocked = p->elapsed - p->cpu - p->runqueue - p->unknown - p->idle;
+	char text[6][32];
+
+	ip_print(stdout, "%10" PRIu64 " %10s %10s %10s %10s %10s", count,
+		 ip_format_ns(cli_wait_ns(t, p->elapsed), text[0]),
+		 ip_format_ns(cli_wait_ns(t, p->cpu), text[1]),
+		 ip_format_ns(cli_wait_ns(t, p->runqueue), text[2]),
+		 ip_format_ns(cli_wait_ns(t, blocked), text[3]),
+		 ip_format_ns(cli_wait_ns(t, p->unknown), text[4]));
+	if (idle)
+		ip_print(stdout, " %10s", ip_format_ns(cli_wait_ns(t, p->idle), text[5]));
+	ip_print(stdout, "  ");
+}
+
+void cli_wait_print_idle(const struct cli_wait_trace *t, const struct ip_wait_profile *profile,
+			 const struct ip_wait_sum *waits, size_t n, int indent, const char *mark)
+{
+	const struct ip_wait_sum *longest = NULL;
+	const struct ip_wait_object *o;
+	uint64_t idle = 0, count = 0;
+	size_t objects = 0;
+	char time[32];
+
+	for (size_t i = 0; i < n; i++) {
+		idle += waits[i].idle;
+		count += waits[i].idle_count;
+		objects += waits[i].idle > 0;
+		if (waits[i].idle && (!longest || waits[i].idle > longest->idle))
+			longest = &waits[i];
+	}
+	if (!longest)
+		return;
+	o = &profile->objects[longest->object];
+	ip_print(stdout, "%65s %10s  %*s%sidle: waiting for work (%" PRIu64 " time%s): %s %s", "",
+		 ip_format_ns(cli_wait_ns(t, idle), time), indent, "", mark, count,
+		 ip_plural(count), ip_wait_kind_name(o->kind), ip_object_name(t->object_names, o));
+	ip_print(stdout, "%s\n", objects > 1 ? ", ..." : "");
 }

@@ -11,6 +11,7 @@
 #include "analysis/wait/machine_ids.h"
 #include "analysis/wait/object_name.h"
 #include "analysis/wait/thread_states.h"
+#include "analysis/wait/wait_profile.h"
 #include "cli/wait/wait_report.h"
 
 struct cli_wait_trace {
@@ -29,6 +30,7 @@ struct cli_wait_trace {
 		uint32_t tid, member;
 	} * members;
 	size_t nmembers;
+	struct ip_idle_waits idle; /* cli_wait_find_idle() */
 };
 
 /* Reads a trace. Its threads and processes have the machine's ids then (machine_ids.h). The caller
@@ -36,11 +38,27 @@ struct cli_wait_trace {
 int cli_wait_load(const char *dir, const struct cli_wait_options *o, struct cli_wait_trace *ret);
 void cli_wait_clear(struct cli_wait_trace *t);
 
+/* Finds the idle waits, unless --idle puts them to the others. Returns 0, or -1 with an error. */
+int cli_wait_find_idle(struct cli_wait_trace *t);
+/* Those that are to be told apart; NULL: none. */
+const struct ip_idle_waits *cli_wait_idle(const struct cli_wait_trace *t);
+
 /* The name of a state of a thread, as the JSON has it. */
 const char *cli_wait_state_name(uint8_t state);
 
 double cli_wait_ns(const struct cli_wait_trace *t, uint64_t ticks);
-/* Prints how much was recorded, and what of it was lost. */
-void cli_wait_print_head(const struct cli_wait_trace *t, uint64_t events);
+/* Prints how much was recorded, and what of it was lost; idle: for how long threads were idle in
+ * calls, which is set aside, in ticks. */
+void cli_wait_print_head(const struct cli_wait_trace *t, uint64_t events, uint64_t idle);
+/* Prints the heads of the columns of times, and what heads the last one. idle: there is a column
+ * for it. */
+void cli_wait_print_columns(const char *count, const char *name, bool idle);
+/* Prints a number and the times of parts, without the end of the line. */
+void cli_wait_print_parts(const struct cli_wait_trace *t, uint64_t count,
+			  const struct ip_wait_parts *parts, bool idle);
+/* Prints the idle ones of n waits as a line of its own, where there are some. indent: of what is
+ * behind the columns; mark: what stands there. */
+void cli_wait_print_idle(const struct cli_wait_trace *t, const struct ip_wait_profile *profile,
+			 const struct ip_wait_sum *waits, size_t n, int indent, const char *mark);
 
 #endif

@@ -65,7 +65,7 @@ static void print_text(const struct view *v)
 {
 	size_t shown = 0;
 
-	cli_wait_print_head(&v->t, v->profile->events);
+	cli_wait_print_head(&v->t, v->profile->events, 0);
 	for (size_t i = next_lock(v, 0); i < v->profile->n && shown < v->options->filter.limit;
 	     i = next_lock(v, i + 1)) {
 		const struct ip_lock *lock = &v->profile->locks[i];

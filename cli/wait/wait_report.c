@@ -31,12 +31,8 @@ struct report {
 	uint32_t *order; /* functions, those that waited longest first */
 	size_t n;
 	uint64_t events;
+	uint64_t idle; /* in calls, set aside; TSC */
 };
-
-static uint64_t blocked(const struct ip_wait_parts *p)
-{
-	return p->elapsed - p->cpu - p->runqueue - p->unknown;
-}
 
 /* For qsort(), which passes no context. */
 static const struct ip_wait_parts *sorted;
@@ -44,11 +40,13 @@ static const struct ip_wait_parts *sorted;
 static int by_wait(const void *left, const void *right)
 {
 	const uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-	const uint64_t x = sorted[a].elapsed - sorted[a].cpu - sorted[a].unknown,
-		       y = sorted[b].elapsed - sorted[b].cpu - sorted[b].unknown;
+	const uint64_t x = ip_wait_parts_waited(&sorted[a]), y = ip_wait_parts_waited(&sorted[b]);
 
 	if (x != y)
 		return x > y ? -1 : 1;
+	if (sorted[a].elapsed - sorted[a].idle != sorted[b].elapsed - sorted[b].idle)
+		return sorted[a].elapsed - sorted[a].idle > sorted[b].elapsed - sorted[b].idle ? -1
+											       : 1;
 	if (sorted[a].elapsed != sorted[b].elapsed)
 		return sorted[a].elapsed > sorted[b].elapsed ? -1 : 1;
 	return a < b ? -1 : 1;
@@ -115,11 +113,13 @@ static int json_function(struct report *r, struct ip_json *j, uint32_t f)
 		ip_json_string(j, "object", rows[k].name);
 		ip_json_uint(j, "ns", cli_wait_ns(&r->t, rows[k].ticks) + 0.5);
 		ip_json_uint(j, "count", rows[k].count);
+		ip_json_uint(j, "idle_ns", cli_wait_ns(&r->t, rows[k].idle) + 0.5);
 		cli_wait_json_culprits(j, &r->t, rows[k].by, rows[k].nby, "by");
 		ip_json_end_object(j);
 	}
 	ip_json_end_array(j);
 	ip_json_uint(j, "unknown_ns", cli_wait_ns(&r->t, parts->unknown) + 0.5);
+	ip_json_uint(j, "idle_ns", cli_wait_ns(&r->t, parts->idle) + 0.5);
 	ip_json_end_object(j);
 	cli_wait_rows_clear(rows, n);
 	return ret;
@@ -130,6 +130,7 @@ static int json_functions(struct report *r, struct ip_json *j)
 	int ret = 0;
 
 	ip_json_uint(j, "unknown_threads", r->profile->unknown_threads);
+	ip_json_uint(j, "idle_ns", cli_wait_ns(&r->t, ip_wait_profile_idle(r->profile)) + 0.5);
 	ip_json_array(j, "functions");
 	for (size_t i = 0; ret == 0 && i < r->n; i++)
 		ret = json_function(r, j, r->order[i]);
@@ -156,16 +157,21 @@ static void print_waits(const struct report *r, uint32_t function, const struct 
 	char t[32];
 
 	for (size_t k = 0; k <= n; k++) {
-		if (!queue_shown && (k == n || rows[k].ticks < runqueue)) {
-			cli_wait_print_cpu_users(&r->t, &r->culprits, function, runqueue);
+		const uint64_t ticks = k < n ? rows[k].ticks - rows[k].idle : 0,
+			       count = k < n ? rows[k].count - rows[k].idle_count : 0;
+
+		if (!queue_shown && (k == n || ticks < runqueue)) {
+			cli_wait_print_cpu_users(&r->t, &r->culprits, function, runqueue,
+						 r->idle > 0);
 			queue_shown = true;
 		}
 		if (k == n)
 			return;
-		ip_print(stdout, "%43s %10s %10s  %s %s (%" PRIu64 " time%s)", "",
-			 ip_format_ns(cli_wait_ns(&r->t, rows[k].ticks), t), "",
-			 ip_wait_kind_name(rows[k].kind), rows[k].name, rows[k].count,
-			 ip_plural(rows[k].count));
+		if (!ticks) /* it was idle */
+			continue;
+		ip_print(stdout, "%43s %10s %*s  %s %s (%" PRIu64 " time%s)", "",
+			 ip_format_ns(cli_wait_ns(&r->t, ticks), t), r->idle ? 21 : 10, "",
+			 ip_wait_kind_name(rows[k].kind), rows[k].name, count, ip_plural(count));
 		cli_wait_print_ender(&r->t, rows[k].by, rows[k].nby);
 		ip_print(stdout, "\n");
 	}
@@ -176,21 +182,17 @@ static int text_function(struct report *r, uint32_t f)
 	const struct ip_wait_profile *p = r->profile;
 	const struct ip_wait_parts *parts = &p->functions[f];
 	struct cli_wait_row *rows;
-	char t[5][32];
-	size_t n;
-	const struct ip_wait_sum *waits = waits_of(p, f, &n);
-	int ret = cli_wait_rows_make(&r->t, p, &r->culprits, waits, n, r->options->objects, &rows,
-				     &n);
+	size_t n, nwaits;
+	const struct ip_wait_sum *waits = waits_of(p, f, &nwaits);
+	int ret = cli_wait_rows_make(&r->t, p, &r->culprits, waits, nwaits, r->options->objects,
+				     &rows, &n);
 
-	ip_print(stdout, "%10" PRIu64 " %10s %10s %10s %10s %10s  %s\n", p->function_calls[f],
-		 ip_format_ns(cli_wait_ns(&r->t, parts->elapsed), t[0]),
-		 ip_format_ns(cli_wait_ns(&r->t, parts->cpu), t[1]),
-		 ip_format_ns(cli_wait_ns(&r->t, parts->runqueue), t[2]),
-		 ip_format_ns(cli_wait_ns(&r->t, blocked(parts)), t[3]),
-		 ip_format_ns(cli_wait_ns(&r->t, parts->unknown), t[4]),
-		 ip_names_shown(r->t.names, f));
+	cli_wait_print_parts(&r->t, p->function_calls[f], parts, r->idle > 0);
+	ip_print(stdout, "%s\n", ip_names_shown(r->t.names, f));
 	if (ret == 0)
 		print_waits(r, f, rows, n);
+	if (ret == 0 && r->options->objects)
+		cli_wait_print_idle(&r->t, p, waits, nwaits, 0, "");
 	cli_wait_rows_clear(rows, n);
 	return ret;
 }
@@ -203,8 +205,7 @@ static int text_functions(struct report *r)
 		ip_print(stdout, "No calls were recorded.\n");
 		return 0;
 	}
-	ip_print(stdout, "%10s %10s %10s %10s %10s %10s  FUNCTION\n", "CALLS", "ELAPSED", "CPU",
-		 "RUN QUEUE", "BLOCKED", "UNKNOWN");
+	cli_wait_print_columns("CALLS", "FUNCTION", r->idle > 0);
 	for (size_t i = 0; ret == 0 && i < r->n; i++)
 		ret = text_function(r, r->order[i]);
 	return ret;
@@ -216,11 +217,13 @@ static int make(struct report *r)
 	const struct ip_wait_observer observer = {ip_wait_culprits_part, &r->culprits};
 
 	ip_wait_culprits_begin(r->t.states, &r->users, &r->culprits);
-	r->profile = ip_wait_profile_observe(r->t.trace, r->t.states, &r->t.descriptors,
-					     r->options->filter.tid, &observer);
+	r->profile =
+		ip_wait_profile_observe(r->t.trace, r->t.states, &r->t.descriptors,
+					r->options->filter.tid, cli_wait_idle(&r->t), &observer);
 	if (!r->profile || ip_wait_culprits_end(&r->culprits, r->profile, r->wakers) < 0)
 		return -1;
 	r->events = r->profile->events;
+	r->idle = ip_wait_profile_idle(r->profile);
 	return sort(r);
 }
 
@@ -243,13 +246,23 @@ static int report_all(struct report *r)
 		return -1;
 	cli_reader_warn(r->t.trace);
 	if (!r->options->json) {
-		cli_wait_print_head(&r->t, r->events);
+		cli_wait_print_head(&r->t, r->events, r->idle);
 		return text_functions(r);
 	}
 	json_head(r, &j);
 	ret = json_functions(r, &j);
 	ip_json_end_object(&j);
 	return ret;
+}
+
+/* For how long threads were idle in calls, in all processes. */
+static uint64_t idle_of_all(const struct report *r)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < r->t.idle.n; i++)
+		sum += r->t.idle.items[i].to - r->t.idle.items[i].from;
+	return sum;
 }
 
 /* One process of those that the user has chosen. */
@@ -293,7 +306,7 @@ static int report_processes(struct report *r)
 		json_head(r, &j);
 		ip_json_array(&j, "processes");
 	} else if (ret == 0) {
-		cli_wait_print_head(&r->t, r->events);
+		cli_wait_print_head(&r->t, r->events, idle_of_all(r));
 	}
 	for (size_t i = 0; ret == 0 && i < t->nprocesses; i++)
 		if (chosen[i])
@@ -313,6 +326,8 @@ int cli_wait_report(const char *dir, const struct cli_wait_options *o)
 	struct report r = {.options = o};
 	int ret = cli_wait_load(dir, o, &r.t);
 
+	if (ret == 0)
+		ret = cli_wait_find_idle(&r.t);
 	if (ret == 0)
 		ret = ip_cpu_users_make(r.t.states, &r.users);
 	if (ret == 0) {

@@ -21,6 +21,7 @@ struct cli_wait_options {
 	bool tree;	    /* call paths */
 	bool locks;	    /* locks, not functions */
 	double min_percent; /* of what all of a tree waited */
+	bool idle;	    /* idle waits are waits as others are */
 	enum cli_wait_by by;
 };
 

@@ -22,6 +22,8 @@ static int by_ticks(const void *left, const void *right)
 {
 	const struct cli_wait_row *a = left, *b = right;
 
+	if (a->ticks - a->idle != b->ticks - b->idle)
+		return a->ticks - a->idle > b->ticks - b->idle ? -1 : 1;
 	if (a->ticks != b->ticks)
 		return a->ticks > b->ticks ? -1 : 1;
 	return by_name(left, right);
@@ -66,6 +68,8 @@ static int join(struct cli_wait_row *rows, size_t n, size_t *ret_n)
 		}
 		rows[left - 1].ticks += rows[i].ticks;
 		rows[left - 1].count += rows[i].count;
+		rows[left - 1].idle += rows[i].idle;
+		rows[left - 1].idle_count += rows[i].idle_count;
 		ret = ret < 0 ? -1 : join_culprits(&rows[left - 1], &rows[i]);
 		clear(&rows[i]);
 	}
@@ -109,7 +113,9 @@ int cli_wait_rows_make(const struct cli_wait_trace *t, const struct ip_wait_prof
 		rows[i] = (struct cli_wait_row){.kind = o->kind,
 						.name = strdup(ip_object_name(t->object_names, o)),
 						.ticks = waits[i].ticks,
-						.count = waits[i].count};
+						.count = waits[i].count,
+						.idle = waits[i].idle,
+						.idle_count = waits[i].idle_count};
 		*ret_n = i + 1;
 		if (!rows[i].name || take_culprits(culprits, &waits[i], &rows[i]) < 0)
 			return ip_error("out of memory");

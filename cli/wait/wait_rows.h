@@ -17,6 +17,7 @@ struct cli_wait_row {
 	enum ip_wait_kind kind;
 	char *name;
 	uint64_t ticks, count;
+	uint64_t idle, idle_count;  /* of these, what is told apart as idle */
 	struct ip_wait_culprit *by; /* who ended these waits, who ended most first */
 	size_t nby;
 };

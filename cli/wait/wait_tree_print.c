@@ -82,30 +82,37 @@ static uint64_t blocked(const struct ip_wait_parts *p)
 	return p->elapsed - p->cpu - p->runqueue - p->unknown;
 }
 
+static bool has_idle(const struct view *v)
+{
+	return v->tree->total[0].idle;
+}
+
 static void print_node(struct view *v, const struct item *item)
 {
 	const struct ip_wait_parts *p = &v->tree->total[item->node];
 	const unsigned indent = 2 * item->level < INDENT_MOST ? 2 * item->level : INDENT_MOST;
 	const struct ip_wait_sum *waits;
-	char t[5][32];
+	char t[32];
 	size_t n;
 
-	ip_print(stdout, "%10" PRIu64 " %10s %10s %10s %10s %10s  %*s%s\n",
-		 v->tree->calls[item->node], ip_format_ns(cli_wait_ns(&v->t, p->elapsed), t[0]),
-		 ip_format_ns(cli_wait_ns(&v->t, p->cpu), t[1]),
-		 ip_format_ns(cli_wait_ns(&v->t, p->runqueue), t[2]),
-		 ip_format_ns(cli_wait_ns(&v->t, blocked(p)), t[3]),
-		 ip_format_ns(cli_wait_ns(&v->t, p->unknown), t[4]), indent, "",
+	cli_wait_print_parts(&v->t, v->tree->calls[item->node], p, has_idle(v));
+	ip_print(stdout, "%*s%s\n", indent, "",
 		 ip_names_shown(v->t.names, v->tree->paths->nodes[item->node].function));
 	waits = waits_of(v, item->node, &n);
 	for (size_t k = 0; k < n && k < v->options->objects; k++) {
 		const struct ip_wait_object *o = &v->profile->objects[waits[k].object];
+		const uint64_t ticks = waits[k].ticks - waits[k].idle,
+			       count = waits[k].count - waits[k].idle_count;
 
-		ip_print(stdout, "%43s %10s %10s  %*s| %s %s (%" PRIu64 " time%s)\n", "",
-			 ip_format_ns(cli_wait_ns(&v->t, waits[k].ticks), t[0]), "", indent, "",
-			 ip_wait_kind_name(o->kind), ip_object_name(v->t.object_names, o),
-			 waits[k].count, ip_plural(waits[k].count));
+		if (!ticks) /* it was idle */
+			continue;
+		ip_print(stdout, "%43s %10s %*s  %*s| %s %s (%" PRIu64 " time%s)\n", "",
+			 ip_format_ns(cli_wait_ns(&v->t, ticks), t), has_idle(v) ? 21 : 10, "",
+			 indent, "", ip_wait_kind_name(o->kind),
+			 ip_object_name(v->t.object_names, o), count, ip_plural(count));
 	}
+	if (v->options->objects)
+		cli_wait_print_idle(&v->t, v->profile, waits, n, indent, "| ");
 }
 
 static void json_node(struct view *v, struct ip_json *j, const struct item *item)
@@ -128,6 +135,7 @@ static void json_node(struct view *v, struct ip_json *j, const struct item *item
 	ip_json_uint(j, "runqueue_ns", cli_wait_ns(&v->t, p->runqueue) + 0.5);
 	ip_json_uint(j, "blocked_ns", cli_wait_ns(&v->t, blocked(p)) + 0.5);
 	ip_json_uint(j, "unknown_ns", cli_wait_ns(&v->t, p->unknown) + 0.5);
+	ip_json_uint(j, "idle_ns", cli_wait_ns(&v->t, p->idle) + 0.5);
 	ip_json_array(j, "self_blocked"); /* not of the calls inside */
 	waits = waits_of(v, item->node, &n);
 	for (size_t k = 0; k < n && k < v->options->objects; k++) {
@@ -138,6 +146,7 @@ static void json_node(struct view *v, struct ip_json *j, const struct item *item
 		ip_json_string(j, "object", ip_object_name(v->t.object_names, o));
 		ip_json_uint(j, "ns", cli_wait_ns(&v->t, waits[k].ticks) + 0.5);
 		ip_json_uint(j, "count", waits[k].count);
+		ip_json_uint(j, "idle_ns", cli_wait_ns(&v->t, waits[k].idle) + 0.5);
 		ip_json_end_object(j);
 	}
 	ip_json_end_array(j);
@@ -175,6 +184,7 @@ static int print_json(struct view *v)
 	ip_json_uint(&j, "kernel_events", v->t.states->events);
 	ip_json_uint(&j, "kernel_lost", v->t.states->lost);
 	ip_json_uint(&j, "unknown_threads", v->profile->unknown_threads);
+	ip_json_uint(&j, "idle_ns", cli_wait_ns(&v->t, v->tree->total[0].idle) + 0.5);
 	ip_json_array(&j, "nodes");
 	ret = show(v, &j);
 	ip_json_end_array(&j);
@@ -184,13 +194,12 @@ static int print_json(struct view *v)
 
 static int print_text(struct view *v)
 {
-	cli_wait_print_head(&v->t, v->profile->events);
+	cli_wait_print_head(&v->t, v->profile->events, v->tree->total[0].idle);
 	if (v->tree->paths->n == 1) {
 		ip_print(stdout, "No call of it was recorded.\n");
 		return 0;
 	}
-	ip_print(stdout, "%10s %10s %10s %10s %10s %10s  FUNCTION\n", "CALLS", "ELAPSED", "CPU",
-		 "RUN QUEUE", "BLOCKED", "UNKNOWN");
+	cli_wait_print_columns("CALLS", "FUNCTION", has_idle(v));
 	return show(v, NULL);
 }
 
@@ -199,9 +208,11 @@ int cli_wait_tree(const char *dir, const struct cli_wait_options *o)
 	struct view v = {.options = o};
 	int ret = cli_wait_load(dir, o, &v.t);
 
+	if (ret == 0)
+		ret = cli_wait_find_idle(&v.t);
 	if (ret == 0) {
-		v.profile = ip_wait_profile_make(v.t.trace, v.t.states, &v.t.descriptors,
-						 o->filter.tid);
+		v.profile = ip_wait_profile_observe(v.t.trace, v.t.states, &v.t.descriptors,
+						    o->filter.tid, cli_wait_idle(&v.t), NULL);
 		v.tree = v.profile ? ip_wait_tree_make(v.profile,
 						       o->filter.functions ? v.t.selected : NULL)
 				   : NULL;

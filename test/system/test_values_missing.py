@@ -205,7 +205,8 @@ def test_a_scope_has_no_values(me, points):
     """A request for those of a scope is refused, and says what to do; where functions were asked
     for, too, the scope is told.
     """
-    for options in (("-f", "inner", "--args"), ("--args", "inner(x)"), ("--retval", "inner(retval)")):
+    requests = ("--args", "inner(x)"), ("--retval", "inner(retval)")
+    for options in (("-f", "inner", "--args"), *requests):
         done, trace = run(me, points, *options)
         line = actors.one_line(done)
         assert done.returncode == 1 and not trace.exists(), repr(done)

@@ -16,6 +16,7 @@ from test_wait import skip_without_events
 
 HEAVY, LIGHT = 12, 2  # ms of a request
 REQUESTS = 6
+SHORT, SHORT_MS = 25, 3  # clients that ask once, and ms of such a request
 
 
 def ask(connection, what, ms):
@@ -155,3 +156,78 @@ def test_usage(served):
     ):
         said = wait(*options)
         assert said.returncode == 2 and words in said.stderr, repr(said)
+
+
+@pytest.fixture(scope="module", params=["fork", "threads", "datagrams"])
+def short(request, top, builddir, programs):
+    """A server that many clients have asked once, each by a connection or socket of its own that is
+    gone at once; of its datagrams' socket: its name.
+    """
+    if os.getuid() != 0:
+        pytest.skip("not root")
+    actor = actors.Actor("root", 0, top, builddir)
+    skip_without_events(actor)
+    folder = actor.dir()
+    datagrams = request.param == "datagrams"
+    program = programs.simple("fork_echo", placement="fentry")
+    other = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    other.bind(("127.0.0.1", 0))
+    with other:
+        arguments = ["run", "-q", "--kernel=syscalls", "--kernel-buffer", "64M", "--follow-fork"]
+        proc = actor.popen(
+            [
+                actor.iprobe_path,
+                *(*arguments, "-o", folder / "trace", "--"),
+                *(program, request.param, str(other.getsockname()[1])),
+            ],
+            stdin=subprocess.PIPE,
+        )
+        port = int(proc.stdout.readline().split()[1])
+        for _ in range(SHORT):
+            kind = socket.SOCK_DGRAM if datagrams else socket.SOCK_STREAM
+            with socket.socket(socket.AF_INET, kind) as client:
+                client.connect(("127.0.0.1", port))
+                client.sendall(bytes([SHORT_MS]))
+                if datagrams:
+                    byte, whom = other.recvfrom(1)
+                    other.sendto(byte, whom)
+                assert client.recv(1) == bytes([SHORT_MS])
+        proc.stdin.close()
+        proc.stdin = None
+        done = actors.last_words(proc)
+    assert done.returncode == 0, repr(done)
+    name = f"udp 127.0.0.1:{port}" if datagrams else None
+    yield name, lambda *a: actor.iprobe("wait", *a, folder / "trace")
+    actor.cleanup()
+
+
+def test_short_connections(short):
+    """Those of forked children, too: what the parent has accepted is the child's."""
+    name, wait = short
+    found, document = clients(wait, "--by", "client")
+    assert sum(c["requests"] for c in found.values()) == SHORT, document
+    # what the kernel does for the connection counts, too
+    said = sum(c["cpu_ns"] for c in found.values())
+    assert SHORT * SHORT_MS * 0.95e6 < said < SHORT * (SHORT_MS * 1.05e6 + 3e6), document
+    by_function = {}
+    for c in found.values():
+        for f in c["functions"]:
+            by_function[f["function"]] = by_function.get(f["function"], 0) + f["cpu_ns"]
+    assert by_function["serve"] > 0.9 * SHORT * SHORT_MS * 1e6, document
+    assert all(c["datagrams"] == bool(name) for c in found.values()), document
+
+
+def test_datagrams_count_for_their_socket(short):
+    """The socket that asks another server is no client, and the wait for the answer is the client's
+    that made it ask.
+    """
+    name, wait = short
+    found, document = clients(wait, "--by", "client")
+    text = wait("--by", "client").stdout
+    if not name:
+        assert "Datagrams" not in text, text
+        return
+    assert list(found) == [name], document
+    assert found[name]["connections"] == 1
+    assert "ask" in [f["function"] for f in found[name]["functions"]], document
+    assert "Datagrams count for the socket that received them" in text, text

@@ -11,36 +11,10 @@
 #include "common/array.h"
 #include "common/error.h"
 
-#define BETWEEN " - " /* the ends of a connection */
+#define BETWEEN	       IP_CONNECTION_BETWEEN
+#define INHERITED_MOST 1000000000u /* descriptors that children may inherit, all together */
 #define CLOSED_AT_ONCE                                                                             \
 	4096 /* descriptors: nobody has more, and a range may reach to the last number */
-
-static bool has_port(const struct ip_client_connections *c, unsigned port)
-{
-	return port < 65536 && c->ports[port / 64] >> port % 64 & 1;
-}
-
-/* The port behind the last colon before end. */
-static unsigned port_before(const char *text, const char *end)
-{
-	while (end > text && end[-1] != ':')
-		end--;
-	return end > text ? strtoul(end, NULL, 10) : UINT32_MAX;
-}
-
-static void read_ports(struct ip_client_connections *c)
-{
-	for (size_t i = 0; i < c->descriptors->n; i++) {
-		const char *text = c->descriptors->items[i].text;
-		unsigned port;
-
-		if (strncmp(text, "tcp ", 4) || strstr(text, BETWEEN))
-			continue;
-		port = port_before(text, text + strlen(text));
-		if (port < 65536)
-			c->ports[port / 64] |= 1ull << port % 64;
-	}
-}
 
 static uint64_t hash_text(const char *text, size_t n, uint64_t value)
 {
@@ -77,8 +51,10 @@ static int grow_texts(struct ip_client_connections *c)
 		return ip_error("out of memory");
 	for (size_t i = 0; i < c->nclients; i++) {
 		const char *text = c->clients[i];
-		size_t at = (text ? hash_text(text, strlen(text), 1) : 0) & (size - 1);
+		size_t at = text ? hash_text(text, strlen(text), 1) & (size - 1) : 0;
 
+		if (!text)
+			continue;
 		while (slots[at])
 			at = (at + 1) & (size - 1);
 		slots[at] = i + 1;
@@ -89,42 +65,54 @@ static int grow_texts(struct ip_client_connections *c)
 	return 0;
 }
 
-/* The client of a connection. text: NULL where its name is not known. */
-static int add_client(struct ip_client_connections *c, const char *text, uint32_t *ret)
+/* Adds a connection. text: NULL where its name is not known yet. */
+static int add(struct ip_client_connections *c, const char *text, uint32_t *ret)
 {
-	size_t at;
-
-	if (2 * (c->nclients + 1) > c->by_text_size && grow_texts(c) < 0)
-		return -1;
-	at = (text ? hash_text(text, strlen(text), 1) : 0) & (c->by_text_size - 1);
-	for (; c->by_text[at]; at = (at + 1) & (c->by_text_size - 1)) {
-		const char *there = c->clients[c->by_text[at] - 1];
-
-		if (there == text || (there && text && !strcmp(there, text))) {
-			*ret = c->by_text[at] - 1;
-			return 0;
-		}
-	}
 	if (c->nclients >= IP_NOBODY - 1)
 		return ip_error("the trace has too many connections");
 	if (ip_array_grow(&c->clients, c->nclients, sizeof(*c->clients)) < 0)
 		return -1;
 	c->clients[c->nclients++] = text;
-	c->by_text[at] = c->nclients;
 	*ret = c->nclients - 1;
 	return 0;
+}
+
+/* The client of a connection by its name. accepted: the one that it was so far, without a name;
+ * IP_NOBODY: none. */
+static int named_client(struct ip_client_connections *c, const char *text, uint32_t accepted,
+			uint32_t *ret)
+{
+	size_t at;
+
+	if (2 * (c->nclients + 1) > c->by_text_size && grow_texts(c) < 0)
+		return -1;
+	at = hash_text(text, strlen(text), 1) & (c->by_text_size - 1);
+	for (; c->by_text[at]; at = (at + 1) & (c->by_text_size - 1))
+		if (!strcmp(c->clients[c->by_text[at] - 1], text)) {
+			*ret = c->by_text[at] - 1;
+			return 0;
+		}
+	if (accepted != IP_NOBODY && !c->clients[accepted]) {
+		c->clients[accepted] = text;
+		*ret = accepted;
+	} else if (add(c, text, ret) < 0) {
+		return -1;
+	}
+	c->by_text[at] = *ret + 1;
+	return 0;
+}
+
+/* What a socket of datagrams has done first. */
+enum { SERVES = 1, ASKS };
+
+static uint64_t text_key(const char *text)
+{
+	return hash_text(text, strlen(text), 1) | 1;
 }
 
 static uint64_t descriptor_key(uint32_t pid, int32_t fd)
 {
 	return (uint64_t)pid << 32 | (uint32_t)fd;
-}
-
-/* Whether it is the end of a connection of unix(7) that waited for it: its other end has no path.
- */
-static bool is_bound(const char *text)
-{
-	return !strncmp(text, "unix bound:", 11) && strstr(text, BETWEEN "[");
 }
 
 enum ip_wait_kind ip_client_connections_kind(const struct ip_client_connections *c, int32_t tid,
@@ -141,23 +129,119 @@ int ip_client_connections_find(struct ip_client_connections *c, int32_t tid, int
 	const uint32_t pid = fd >= 0 ? c->pid_of(c->context, tid, tsc) : 0;
 	const struct ip_descriptor *d =
 		pid ? ip_descriptors_find(c->descriptors, pid, fd, tsc) : NULL;
-	const bool accepted = pid && ip_number_map_get(&c->accepted, descriptor_key(pid, fd));
+	const uint32_t accepted =
+		pid ? ip_number_map_get(&c->accepted, descriptor_key(pid, fd)) - 1 : IP_NOBODY;
 	const char *between = d ? strstr(d->text, BETWEEN) : NULL;
+	enum ip_socket_role role;
 	uint32_t handed;
 
 	*ret = IP_NOBODY;
 	if (!pid || (d && d->kind != IP_WAIT_SOCKET))
 		return 0;
-	if (!d)
-		return accepted ? add_client(c, NULL, ret) : 0;
+	if (!d) {
+		*ret = accepted;
+		return 0;
+	}
 	handed = between ? ip_number_map_get(&c->handed_on, end_of(d->text, false)) : 0;
 	if (handed) {
 		*ret = handed - 1;
 		return 0;
 	}
-	if (accepted || is_bound(d->text) ||
-	    (between && !strncmp(d->text, "tcp", 3) && has_port(c, port_before(d->text, between))))
-		return add_client(c, d->text, ret);
+	role = ip_service_ports_role(&c->ports, d->text);
+	if (ip_client_connections_is_datagram(c, d->text)
+		    ? ip_number_map_get(&c->datagrams, text_key(d->text)) != SERVES
+		    : accepted == IP_NOBODY && role != IP_SOCKET_ACCEPTED)
+		return 0;
+	if (named_client(c, d->text, accepted, ret) < 0)
+		return -1;
+	/* it may have got a name in another process before */
+	return accepted == IP_NOBODY || accepted == *ret
+		       ? 0
+		       : ip_number_map_put(&c->accepted, descriptor_key(pid, fd), *ret + 1);
+}
+
+int ip_client_connections_transfer(struct ip_client_connections *c, int32_t tid, int32_t fd,
+				   uint64_t tsc, bool receives)
+{
+	const uint32_t pid = fd >= 0 ? c->pid_of(c->context, tid, tsc) : 0;
+	const struct ip_descriptor *d =
+		pid ? ip_descriptors_find(c->descriptors, pid, fd, tsc) : NULL;
+
+	if (!d || d->kind != IP_WAIT_SOCKET || !ip_client_connections_is_datagram(c, d->text) ||
+	    ip_number_map_get(&c->datagrams, text_key(d->text)))
+		return 0;
+	return ip_number_map_put(&c->datagrams, text_key(d->text), receives ? SERVES : ASKS);
+}
+
+bool ip_client_connections_is_datagram(const struct ip_client_connections *c, const char *text)
+{
+	const enum ip_socket_role role = ip_service_ports_role(&c->ports, text);
+
+	/* a socket of unix(7) that waits for connections receives nothing */
+	return role == IP_SOCKET_DATAGRAM ||
+	       (role == IP_SOCKET_WAITS && !strncmp(text, "unix ", 5));
+}
+
+/* The descriptors of a process that are clients'. NULL with an error. */
+static struct ip_accepted_list *list_of(struct ip_client_connections *c, uint32_t pid)
+{
+	const uint32_t at = ip_number_map_get(&c->by_pid, pid);
+	const struct ip_accepted_list none = {0};
+
+	if (at)
+		return &c->lists[at - 1];
+	if (c->nlists >= UINT32_MAX - 1) {
+		ip_error("too many processes");
+		return NULL;
+	}
+	if (ip_array_grow(&c->lists, c->nlists, sizeof(none)) < 0 ||
+	    ip_number_map_put(&c->by_pid, pid, c->nlists + 1) < 0)
+		return NULL;
+	c->lists[c->nlists] = none;
+	return &c->lists[c->nlists++];
+}
+
+/* client: IP_NOBODY: the descriptor is closed. */
+static int set(struct ip_client_connections *c, uint32_t pid, int32_t fd, uint32_t client)
+{
+	const uint64_t key = descriptor_key(pid, fd);
+	const bool was = ip_number_map_get(&c->accepted, key), is = client != IP_NOBODY;
+	struct ip_accepted_list *list = was != is ? list_of(c, pid) : NULL;
+
+	if (was != is && !list)
+		return -1;
+	if (is && !was) {
+		if (ip_array_grow(&list->fds, list->n, sizeof(*list->fds)) < 0)
+			return -1;
+		list->fds[list->n++] = fd;
+	} else if (was && !is) {
+		for (size_t i = list->n; i--;)
+			if (list->fds[i] == fd) {
+				list->fds[i] = list->fds[--list->n];
+				break;
+			}
+	}
+	return was || is ? ip_number_map_put(&c->accepted, key, is ? client + 1 : 0) : 0;
+}
+
+int ip_client_connections_fork(struct ip_client_connections *c, uint32_t parent, uint32_t child)
+{
+	const uint32_t at = ip_number_map_get(&c->by_pid, parent);
+	const struct ip_accepted_list *old =
+		ip_number_map_get(&c->by_pid, child) ? list_of(c, child) : NULL;
+
+	while (old && old->n) /* of a process that had the pid before */
+		if (set(c, child, old->fds[old->n - 1], IP_NOBODY) < 0)
+			return -1;
+	for (size_t i = 0; at && i < c->lists[at - 1].n; i++) {
+		const int32_t fd = c->lists[at - 1].fds[i];
+
+		if (++c->inherited > INHERITED_MOST)
+			return ip_error("the kernel's events have too many forks");
+		if (set(c, child, fd,
+			ip_number_map_get(&c->accepted, descriptor_key(parent, fd)) - 1) < 0)
+			return -1;
+	}
 	return 0;
 }
 
@@ -166,9 +250,11 @@ int ip_client_connections_accept(struct ip_client_connections *c, int32_t tid, i
 {
 	const uint32_t pid = c->pid_of(c->context, tid, tsc);
 
+	uint32_t client;
+
 	if (!pid || fd < 0 || fd > INT32_MAX)
 		return 0;
-	return ip_number_map_put(&c->accepted, descriptor_key(pid, fd), 1);
+	return add(c, NULL, &client) < 0 ? -1 : set(c, pid, fd, client);
 }
 
 int ip_client_connections_close(struct ip_client_connections *c, int32_t tid, uint64_t from,
@@ -178,8 +264,7 @@ int ip_client_connections_close(struct ip_client_connections *c, int32_t tid, ui
 
 	to = to < from + CLOSED_AT_ONCE ? to : from + CLOSED_AT_ONCE;
 	for (uint64_t fd = from; pid && fd <= to; fd++)
-		if (ip_number_map_get(&c->accepted, descriptor_key(pid, fd)) &&
-		    ip_number_map_put(&c->accepted, descriptor_key(pid, fd), 0) < 0)
+		if (set(c, pid, fd, IP_NOBODY) < 0)
 			return -1;
 	return 0;
 }
@@ -201,6 +286,12 @@ void ip_client_connections_lose(struct ip_client_connections *c)
 {
 	ip_number_map_clear(&c->accepted);
 	ip_number_map_clear(&c->handed_on);
+	ip_number_map_clear(&c->by_pid);
+	for (size_t i = 0; i < c->nlists; i++)
+		free(c->lists[i].fds);
+	free(c->lists);
+	c->lists = NULL;
+	c->nlists = 0;
 }
 
 void ip_client_connections_init(struct ip_client_connections *c,
@@ -210,12 +301,13 @@ void ip_client_connections_init(struct ip_client_connections *c,
 {
 	*c = (struct ip_client_connections){
 		.descriptors = descriptors, .pid_of = pid_of, .context = context};
-	read_ports(c);
+	ip_service_ports_read(descriptors, &c->ports);
 }
 
 void ip_client_connections_clear(struct ip_client_connections *c)
 {
 	ip_client_connections_lose(c);
+	ip_number_map_clear(&c->datagrams);
 	free(c->clients);
 	free(c->by_text);
 	*c = (struct ip_client_connections){0};

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whose connection a descriptor is. A client is who is at the other end of a connection that a
- * process of the trace has accepted; client_intervals.h has the rules.
+ * process of the trace has accepted; client_intervals.h has the rules. A child process has the
+ * connections of its parent. A socket of datagrams that has received before it has sent is one
+ * client, since the kernel's events do not have the addresses of its peers.
  */
 #ifndef IP_CLIENT_CONNECTIONS_H
 #define IP_CLIENT_CONNECTIONS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "analysis/wait/clients/number_map.h"
 #include "analysis/wait/descriptors/descriptors.h"
+#include "analysis/wait/descriptors/service_ports.h"
 
 #define IP_NOBODY UINT32_MAX
 
@@ -25,11 +29,21 @@ struct ip_client_connections {
 	const void *context;
 	size_t *by_text; /* open addressing, index + 1 */
 	size_t by_text_size;
-	struct ip_number_map accepted; /* by process and descriptor */
+	struct ip_number_map accepted; /* by process and descriptor: its client, plus 1 */
+	/* by process, plus 1: the descriptors that accepted tells of */
+	struct ip_number_map by_pid;
+	struct ip_accepted_list {
+		int32_t *fds;
+		size_t n;
+	} * lists;
+	size_t nlists;
+	uint64_t inherited;
+	/* by name, as a number: whether a socket of datagrams has received before it has sent */
+	struct ip_number_map datagrams;
 	/* By connection, as a number: who is served by the thread that wrote to its other end last,
 	 * plus 1. */
 	struct ip_number_map handed_on;
-	uint64_t ports[65536 / 64]; /* at which sockets wait for connections */
+	struct ip_service_ports ports;
 };
 
 /* descriptors: of the trace; they must outlive the connections. pid_of: the process of a thread at
@@ -44,6 +58,16 @@ void ip_client_connections_clear(struct ip_client_connections *connections);
  * IP_NOBODY. Returns 0, or -1 with an error. */
 int ip_client_connections_find(struct ip_client_connections *connections, int32_t tid, int32_t fd,
 			       uint64_t tsc, uint32_t *ret);
+
+/* A thread has received from a descriptor, or sends to it. Returns 0, or -1 with an error. */
+int ip_client_connections_transfer(struct ip_client_connections *connections, int32_t tid,
+				   int32_t fd, uint64_t tsc, bool receives);
+/* Whether the name is one of a socket of datagrams that is not connected. */
+bool ip_client_connections_is_datagram(const struct ip_client_connections *connections,
+				       const char *name);
+/* A process was made by another one. Returns 0, or -1 with an error. */
+int ip_client_connections_fork(struct ip_client_connections *connections, uint32_t parent,
+			       uint32_t child);
 
 /* What a thread's descriptor is; IP_WAIT_OTHER: not known. */
 enum ip_wait_kind ip_client_connections_kind(const struct ip_client_connections *connections,

@@ -16,10 +16,11 @@
 #include "common/array.h"
 #include "common/error.h"
 
+#define DATAGRAMS_MOST	 1024	     /* that one call receives: the kernel takes no more */
 #define LOSSES_WORK_MOST 4000000000u /* threads that losses may have looked at */
 
 /* Places of fields in events (common/trace/kernel_events.c). */
-enum { EXIT_TID = 16, CALL_TID = 0, CALL_NUMBER = 4, CALL_ARGUMENTS = 8 };
+enum { FORK_CHILD_TID = 36, EXIT_TID = 16, CALL_TID = 0, CALL_NUMBER = 4, CALL_ARGUMENTS = 8 };
 
 /* Whether a client's last request was answered. */
 enum asked { NEVER_ASKED, ASKED, ANSWERED };
@@ -28,7 +29,8 @@ struct worker {
 	int32_t tid;
 	struct ip_thread_call call; /* in which it is */
 	uint32_t client, before;    /* before: whom it worked for when the call asked for work */
-	bool begins, closes;
+	uint32_t begins;
+	bool closes;
 	bool seen;	/* one of its calls was seen to begin or to return */
 	bool by_answer; /* it works for whom it has answered: another thread has read */
 	uint64_t since, free_since;
@@ -65,7 +67,7 @@ static struct worker *worker_of(struct reading *r, int32_t tid)
 }
 
 static int add(struct reading *r, const struct worker *w, uint64_t from, uint64_t to,
-	       uint32_t client, bool begins, bool asks)
+	       uint32_t client, uint32_t begins, bool asks)
 {
 	struct ip_client_intervals *all = r->to;
 
@@ -198,6 +200,10 @@ static int enter(struct reading *r, struct worker *w)
 	r->to->calls++;
 	w->before = IP_NOBODY;
 	w->closes = false;
+	if (writes(call) &&
+	    ip_client_connections_transfer(r->connections, w->tid, ip_wait_call_fd(call),
+					   call->begin, false) < 0)
+		return -1;
 	if ((reads(call) || writes(call)) &&
 	    ip_client_connections_find(r->connections, w->tid, ip_wait_call_fd(call), call->begin,
 				       &client) < 0)
@@ -226,19 +232,27 @@ static int enter(struct reading *r, struct worker *w)
 /* A call that has read from a client's connection, or has tried to. */
 static int take_up(struct reading *r, struct worker *w, int64_t result, uint64_t tsc)
 {
-	uint32_t client;
-	bool begins;
+	uint32_t client, begins;
+	const char *name;
 
+	if (result > 0 &&
+	    ip_client_connections_transfer(r->connections, w->tid, ip_wait_call_fd(&w->call),
+					   w->call.begin, true) < 0)
+		return -1;
 	if (ip_client_connections_find(r->connections, w->tid, ip_wait_call_fd(&w->call),
 				       w->call.begin, &client) < 0)
 		return -1;
 	if (client == IP_NOBODY || (result <= 0 && client != w->before))
 		return 0;
-	/* a request may come in pieces */
+	/* a request may come in pieces; a datagram is whole */
+	name = r->connections->clients[client];
 	begins = result > 0 && ip_number_map_get(&r->asked, client + 1ull) != ASKED;
+	if (result > 0 && name && ip_client_connections_is_datagram(r->connections, name))
+		begins = w->call.number == SYS_recvmmsg && result <= DATAGRAMS_MOST ? result : 1;
 	w->client = client;
 	w->since = tsc;
-	w->begins = w->by_answer = false;
+	w->begins = 0;
+	w->by_answer = false;
 	if (begins && ip_number_map_put(&r->asked, client + 1ull, ASKED) < 0)
 		return -1;
 	return add(r, w, w->call.begin, tsc, client, begins, true);
@@ -280,12 +294,27 @@ static int lose(struct reading *r, const struct ip_kernel_record *record)
 	return 0;
 }
 
+/* A process has the connections of the one that has made it. */
+static int take_fork(struct reading *r, const struct ip_kernel_record *record)
+{
+	const struct ip_client_connections *c = r->connections;
+	const int32_t tid = ip_kernel_s32(record, FORK_CHILD_TID);
+	const uint32_t parent = c->pid_of(c->context, record->tid, record->tsc),
+		       child = c->pid_of(c->context, tid, record->tsc);
+
+	return parent && child && parent != child && child == (uint32_t)tid
+		       ? ip_client_connections_fork(r->connections, parent, child)
+		       : 0;
+}
+
 static int take(struct reading *r, const struct ip_kernel_record *record)
 {
 	struct worker *w;
 
 	if (record->id == IP_KERNEL_LOST)
 		return record->all ? 0 : lose(r, record);
+	if (record->id == IP_KERNEL_SCHED_FORK)
+		return take_fork(r, record);
 	if (record->id == IP_KERNEL_SCHED_EXIT) {
 		w = worker_of(r, ip_kernel_s32(record, EXIT_TID));
 		if (!w || leave(r, w, record->tsc) < 0)

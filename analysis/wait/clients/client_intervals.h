@@ -9,6 +9,10 @@
  *   - A connection is a client's if accept(2) has returned it, if it has the local port of a
  *     socket that waits for connections, or, of unix(7), if its own end has a path and the other
  *     one has none.
+ *     A forked process has the connections of its parent.
+ *   - A socket of datagrams (udp, or one of unix(7) with a path) that is not connected, and that
+ *     was received from before it was sent to, is one client: the events do not have the addresses
+ *     of its peers. Each datagram is a request.
  *   - A thread works for a client from the return of a call that has read something from its
  *     connection until it asks for other work: by a call that waits for several descriptors, by
  *     accept(2), or by one that reads from a client's connection. It ends, too, where the thread
@@ -39,7 +43,7 @@ struct ip_client_interval {
 	uint64_t from, to; /* TSC */
 	int32_t tid;
 	uint32_t client; /* index into the connections' clients */
-	bool begins;	 /* the thread took up the client's work here */
+	uint32_t begins; /* so many requests of the client's were taken up here */
 	bool asks; /* in a call that reads a request: what it is blocked there is not for it */
 };
 

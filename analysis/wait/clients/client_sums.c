@@ -11,6 +11,7 @@
 #include "analysis/wait/function_index.h"
 #include "analysis/wait/wait_sums.h"
 #include "common/array.h"
+#include "common/cleanup.h"
 #include "common/error.h"
 
 #define NAME_MOST 256u
@@ -181,12 +182,15 @@ static int group(struct maker *m, bool by_port)
 	const struct ip_client_connections *all = m->connections;
 	struct name *names = calloc(all->nclients + 1, sizeof(*names));
 	struct ip_client_sums *to = m->to;
-	size_t n = 0, used = 0;
+	size_t n = 0, used = 0, nameless;
+	_cleanup_free_ bool *served = calloc(all->nclients + 1, sizeof(*served));
 
+	for (size_t i = 0; served && i < m->intervals->n; i++)
+		served[m->intervals->items[i].client] = true;
 	m->client_of = calloc(all->nclients + 1, sizeof(*m->client_of));
 	to->clients = calloc(all->nclients + 1, sizeof(*to->clients));
 	to->memory = calloc(all->nclients + 1, NAME_MOST);
-	if (!names || !m->client_of || !to->clients || !to->memory) {
+	if (!served || !names || !m->client_of || !to->clients || !to->memory) {
 		free(names);
 		return ip_error("out of memory");
 	}
@@ -204,10 +208,16 @@ static int group(struct maker *m, bool by_port)
 			to->clients[to->n++].name = names[i].text;
 		m->client_of[names[i].connection] = to->n - 1;
 		to->clients[to->n - 1].connections++;
+		to->clients[to->n - 1].datagrams |=
+			ip_client_connections_is_datagram(all, all->clients[names[i].connection]);
 	}
+	nameless = to->n;
 	for (size_t i = 0; i < all->nclients; i++)
-		if (!all->clients[i])
-			m->client_of[i] = to->n++;
+		if (!all->clients[i] && served[i]) {
+			m->client_of[i] = nameless;
+			to->clients[nameless].connections++;
+			to->n = nameless + 1;
+		}
 	free(names);
 	return 0;
 }

@@ -19,6 +19,7 @@
 struct ip_client_sum {
 	const char *name; /* NULL: connections whose names are not known */
 	uint64_t connections, requests;
+	bool datagrams;		    /* it is a socket of datagrams: all who have sent to it */
 	struct ip_wait_parts parts; /* blocked: what is left of elapsed */
 };
 

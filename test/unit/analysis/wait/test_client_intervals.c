@@ -29,10 +29,10 @@ struct work {
 	char text[1024];
 };
 
-/* Threads 70 to 79 are of process 7, 90 to 99 of process 9. */
+/* Threads 70 to 79 are of process 7, 90 to 99 of process 9. Its first thread is 9. */
 static uint32_t process_of(const void *context, int32_t tid, uint64_t tsc)
 {
-	return tid >= 70 && tid < 80 ? 7 : tid >= 90 && tid < 100 ? 9 : 0;
+	return tid >= 70 && tid < 80 ? 7 : tid == 9 || (tid >= 90 && tid < 100) ? 9 : 0;
 }
 
 static void read_work(struct writer *w, const char *descriptors, struct work *ret)
@@ -61,7 +61,7 @@ static void clear_work(struct work *x)
 
 /* The i-th interval is that one. client: NULL: one whose name is not known. */
 static void is(const struct work *x, size_t i, int32_t tid, uint64_t from, uint64_t to,
-	       const char *client, bool begins, bool asks)
+	       const char *client, uint32_t begins, bool asks)
 {
 	const struct ip_client_interval *interval = &x->intervals.items[i];
 	const char *name;
@@ -272,6 +272,105 @@ static void test_names_of_clients(void **state)
 	assert_string_equal(tiny, "10.");
 }
 
+static void fork_child(struct writer *w, uint64_t tsc, int32_t parent, int32_t child)
+{
+	const struct {
+		char parent[16];
+		int32_t parent_tid;
+		char child[16];
+		int32_t child_tid;
+	} fields = {"server", parent, "server", child};
+
+	put(w, IP_KERNEL_SCHED_FORK, tsc, parent, 0, &fields, sizeof(fields));
+}
+
+/* What a forked child has is what its parent has accepted, and not what that has closed before. No
+ * connection has a name: each of them is one still. */
+static void test_forked_children(void **state)
+{
+	struct writer *w = *state;
+	struct work x;
+
+	switch_to(w, 100, 0, 0, 70);
+	call(w, 105, 70, SYS_accept4, 3);
+	ret(w, 106, 70, SYS_accept4, 4);
+	call(w, 107, 70, SYS_accept4, 3);
+	ret(w, 108, 70, SYS_accept4, 5);
+	call(w, 109, 70, SYS_close, 5);
+	fork_child(w, 110, 70, 9);
+	call(w, 111, 70, SYS_close, 4);
+	ret(w, 112, 70, SYS_close, 0);
+	call(w, 113, 70, SYS_read, 4); /* it is no client's any more */
+	ret(w, 114, 70, SYS_read, 8);
+	switch_to(w, 115, 70, 0, 9);
+	call(w, 120, 9, SYS_read, 4);
+	ret(w, 125, 9, SYS_read, 8);
+	call(w, 130, 9, SYS_read, 5);
+	ret(w, 131, 9, SYS_read, 8);
+	call(w, 140, 9, SYS_close, 4);
+	ret(w, 145, 9, SYS_close, 0);
+	call(w, 150, 9, SYS_getpid, 0);
+	/* a thread is no process: it has no connections of its own to inherit */
+	fork_child(w, 151, 9, 90);
+	call(w, 160, 70, SYS_accept4, 3);
+	ret(w, 161, 70, SYS_accept4, 4);
+	fork_child(w, 162, 70, 9); /* the pid again */
+	call(w, 170, 9, SYS_read, 4);
+	ret(w, 175, 9, SYS_read, 8);
+	call(w, 199, 9, SYS_getpid, 0);
+	flush(w, "all", 0);
+	read_work(w, "1\t7\t9\tfile\t/x\n", &x);
+	assert_int_equal(x.intervals.n, 4);
+	is(&x, 0, 9, 120, 125, NULL, 1, true);
+	is(&x, 1, 9, 125, 145, NULL, 0, false);
+	is(&x, 2, 9, 170, 175, NULL, 1, true);
+	assert_int_not_equal(x.intervals.items[0].client, x.intervals.items[2].client);
+	clear_work(&x);
+}
+
+#define SERVICE "1\t7\t4\tsocket\tudp 0.0.0.0:53\n"
+#define ASKING	"1\t7\t5\tsocket\tudp 0.0.0.0:40000\n"
+
+/* A socket that receives first is a client, one that sends first asks others; each datagram is a
+ * request. */
+static void test_datagrams(void **state)
+{
+	struct writer *w = *state;
+	struct work x;
+
+	switch_to(w, 100, 0, 0, 70);
+	call(w, 110, 70, SYS_poll, 0);
+	ret(w, 111, 70, SYS_poll, 1);
+	call(w, 112, 70, SYS_recvmsg, 4);
+	ret(w, 113, 70, SYS_recvmsg, 30);
+	call(w, 115, 70, SYS_sendto, 5);
+	ret(w, 116, 70, SYS_sendto, 30);
+	call(w, 120, 70, SYS_poll, 0);
+	ret(w, 130, 70, SYS_poll, 1);
+	call(w, 131, 70, SYS_recvfrom, 5); /* the answer of the other server */
+	ret(w, 132, 70, SYS_recvfrom, 60);
+	call(w, 140, 70, SYS_sendto, 4); /* is passed on */
+	ret(w, 141, 70, SYS_sendto, 60);
+	call(w, 142, 70, SYS_poll, 0);
+	ret(w, 150, 70, SYS_poll, 1);
+	call(w, 151, 70, SYS_recvmmsg, 4);
+	ret(w, 152, 70, SYS_recvmmsg, 3);
+	call(w, 160, 70, SYS_recvmsg, 4); /* there is no more */
+	ret(w, 161, 70, SYS_recvmsg, -11);
+	call(w, 170, 70, SYS_poll, 0);
+	flush(w, "all", 0);
+	read_work(w, SERVICE ASKING, &x);
+	assert_int_equal(x.connections.nclients, 1);
+	assert_int_equal(x.intervals.n, 7);
+	is(&x, 0, 70, 112, 113, "udp 0.0.0.0:53", 1, true);
+	is(&x, 1, 70, 113, 120, "udp 0.0.0.0:53", 0, false);
+	is(&x, 2, 70, 130, 141, "udp 0.0.0.0:53", 0, false);
+	is(&x, 3, 70, 151, 152, "udp 0.0.0.0:53", 3, true);
+	is(&x, 4, 70, 152, 160, "udp 0.0.0.0:53", 0, false);
+	is(&x, 6, 70, 161, 170, "udp 0.0.0.0:53", 0, false);
+	clear_work(&x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -282,6 +381,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_connections_without_names, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_from_process_to_process, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lost_calls, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_forked_children, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_datagrams, setup, teardown),
 		cmocka_unit_test(test_names_of_clients),
 	};
 

@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds idle waits. idle_waits.h has the rules.
+ */
+#include "analysis/wait/idle_waits.h"
+
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "analysis/profile/calltree.h"
+#include "analysis/read/kernel_reader.h"
+#include "analysis/wait/descriptors/service_ports.h"
+#include "analysis/wait/wait_object.h"
+#include "common/array.h"
+#include "common/error.h"
+
+#ifndef SYS_futex_wait
+#define SYS_futex_wait 455
+#endif
+
+#define ASKINGS_MOST (64u << 20) /* what comes behind does not count */
+#define SHARE	     10u	 /* a path with one wait counts from a tenth of the time on */
+
+enum kind {
+	NONE,
+	ASKS,	/* it counts for which one is outermost, and is never idle */
+	PIPE,	/* the same, and it is idle if the calls around it never end */
+	WORK,	/* it may be idle */
+	SLEEPS, /* it is idle if the calls around it never end, and does not count */
+	CALLED, /* no wait: the thread has asked for work, whether it was blocked or not */
+};
+
+/* A wait that may matter, in a run. */
+struct candidate {
+	uint64_t from, ticks;
+	uint64_t frame; /* the innermost call's number; 0: in none */
+	uint32_t node, wait;
+	uint32_t count; /* CALLED: so often in a row; else whether it counts */
+	uint8_t kind;
+};
+
+/* A thread asks for work by a call that returns at once if there is some. */
+struct asking {
+	uint64_t tsc;
+	int32_t tid;
+};
+
+/* An open call. */
+struct open {
+	uint64_t number;
+	uint32_t node;
+};
+
+/* The waits of a run in one call path. */
+struct path {
+	uint64_t ticks, count; /* without sleeps */
+	uint32_t depth;
+	bool seen;
+};
+
+struct maker {
+	const struct ip_states *states;
+	const struct ip_descriptors *descriptors;
+	const struct ip_trace_reader *trace;
+	struct ip_idle_waits *to;
+	struct ip_service_ports ports;
+	struct ip_calltree *tree; /* of call paths */
+	struct path *paths;	  /* by node */
+	size_t npaths;
+	struct open *stack;
+	size_t n, room;
+	uint64_t calls; /* so far, of all threads */
+	const struct ip_thread_states *thread;
+	size_t span; /* the next one that is to be looked at */
+	size_t run;
+	uint32_t pid;
+	int32_t tid;
+	struct asking *askings;	 /* by thread, then by time */
+	size_t naskings, asking; /* asking: the next one of the thread */
+	struct candidate *candidates;
+	size_t ncandidates;
+	uint64_t *unfinished; /* numbers of calls that never ended, the innermost first */
+	size_t nunfinished;
+	bool failed, begun;
+};
+
+static enum kind kind_of_socket(const struct maker *m, const struct ip_wait_object *o, bool reads)
+{
+	const enum ip_socket_role role =
+		o->text ? ip_service_ports_role(&m->ports, o->text) : IP_SOCKET_OTHER;
+
+	if (role == IP_SOCKET_MADE)
+		return ASKS;
+	return !reads || role == IP_SOCKET_ACCEPTED || role == IP_SOCKET_DATAGRAM ||
+			       role == IP_SOCKET_WAITS
+		       ? WORK
+		       : ASKS;
+}
+
+/* Calls by which a thread asks for work, and which return at once if there is some. */
+static bool asks_at_once(uint16_t number)
+{
+	const struct ip_thread_call call = {.number = number};
+
+	return ip_wait_is_poll(&call) || number == SYS_accept || number == SYS_accept4;
+}
+
+static enum kind kind_of(const struct maker *m, const struct ip_thread_wait *wait)
+{
+	const struct ip_thread_call *call = &wait->call;
+	struct ip_wait_object o;
+
+	if (call->number == IP_NO_CALL || wait->kind != 'S')
+		return NONE;
+	switch (call->number) {
+	case SYS_accept:
+	case SYS_accept4:
+	case SYS_pause:
+	case SYS_rt_sigsuspend:
+	case SYS_rt_sigtimedwait:
+	case SYS_futex_wait:
+		return WORK;
+	case SYS_futex:
+		return ip_wait_is_lock(call) ? NONE : WORK;
+	case SYS_nanosleep:
+	case SYS_clock_nanosleep:
+		return SLEEPS;
+	case SYS_io_uring_enter:
+	case SYS_io_getevents:
+	case SYS_io_pgetevents:
+		return ASKS;
+	default:
+		break;
+	}
+	ip_wait_object_of(wait, m->descriptors, m->pid, &o);
+	if (ip_wait_is_poll(call))
+		return o.kind == IP_WAIT_SOCKET ? kind_of_socket(m, &o, false) : WORK;
+	switch (call->number) {
+	case SYS_read:
+	case SYS_readv:
+	case SYS_recvfrom:
+	case SYS_recvmsg:
+	case SYS_recvmmsg:
+		return o.kind == IP_WAIT_SOCKET ? kind_of_socket(m, &o, true)
+		       : o.kind == IP_WAIT_PIPE ? PIPE
+						: NONE;
+	default:
+		return NONE;
+	}
+}
+
+static int add_candidate(struct maker *m, const struct candidate *c)
+{
+	struct candidate *last = m->ncandidates ? &m->candidates[m->ncandidates - 1] : NULL;
+
+	if (c->kind == CALLED && last && last->kind == CALLED && last->node == c->node) {
+		last->count += last->count < UINT32_MAX;
+		return 0;
+	}
+	if (ip_array_grow(&m->candidates, m->ncandidates, sizeof(*c)) < 0)
+		return -1;
+	m->candidates[m->ncandidates++] = *c;
+	return 0;
+}
+
+/* The thread's calls up to ts by which it asks for work. */
+static void pass_askings(struct maker *m, uint64_t ts)
+{
+	const struct candidate c = {
+		.node = m->n ? m->stack[m->n - 1].node : 0, .kind = CALLED, .count = 1};
+
+	for (; m->asking < m->naskings && m->askings[m->asking].tid == m->tid &&
+	       m->askings[m->asking].tsc <= ts && !m->failed;
+	     m->asking++)
+		m->failed = add_candidate(m, &c) < 0;
+}
+
+/* The blocked spans that end up to ts are in the innermost call that is open: while a thread is
+ * blocked it calls nothing. It may have been blocked already when its open calls became known.
+ * last: those that begin up to ts, too. */
+static void pass(struct maker *m, uint64_t ts, bool last)
+{
+	const struct ip_thread_states *t = m->thread;
+	const struct open *top = m->n ? &m->stack[m->n - 1] : NULL;
+
+	pass_askings(m, ts);
+	for (; t && !m->failed && m->span < t->nspans; m->span++) {
+		const struct ip_thread_span *s = &t->spans[m->span];
+		const uint64_t end =
+			m->span + 1 < t->nspans ? t->spans[m->span + 1].from : m->states->end;
+		struct candidate c = {.from = s->from,
+				      .ticks = end > s->from ? end - s->from : 0,
+				      .frame = top ? top->number : 0,
+				      .node = top ? top->node : 0,
+				      .wait = s->wait};
+
+		if (last ? s->from >= ts : end > ts)
+			return;
+		if (s->state != IP_THREAD_BLOCKED || s->wait >= t->nwaits)
+			continue;
+		c.kind = kind_of(m, &t->waits[s->wait]);
+		if (c.kind == NONE || !c.ticks)
+			continue;
+		c.count = c.kind != SLEEPS && !asks_at_once(t->waits[s->wait].call.number);
+		m->failed = add_candidate(m, &c) < 0;
+	}
+}
+
+/* A recursion has one node: so a path is no longer than there are functions. */
+static void push(struct maker *m, size_t depth, uint32_t function, bool inner)
+{
+	uint32_t above, node;
+
+	if (m->failed)
+		return;
+	if (depth >= m->room) {
+		const size_t room = depth < 128 ? 256 : 2 * depth;
+		struct open *stack = reallocarray(m->stack, room, sizeof(*stack));
+
+		if (!stack) {
+			m->failed = true;
+			ip_error("out of memory");
+			return;
+		}
+		memset(stack + m->room, 0, (room - m->room) * sizeof(*stack));
+		m->stack = stack;
+		m->room = room;
+	}
+	above = depth ? m->stack[depth - 1].node : 0;
+	for (node = inner ? above : 0; node && m->tree->nodes[node].function != function;)
+		node = m->tree->nodes[node].parent;
+	if (!node)
+		node = ip_calltree_child(m->tree, above, function);
+	m->failed = node == IP_NO_NODE;
+	m->stack[depth] = (struct open){++m->calls, node};
+	m->n = depth + 1;
+}
+
+static void on_opened(void *context, struct ip_frame *frame, size_t depth)
+{
+	struct maker *m = context;
+
+	pass(m, frame->start, false);
+	push(m, depth, frame->function, frame->flags & IP_FRAME_INNER);
+}
+
+static void on_left(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
+{
+	struct maker *m = context;
+
+	pass(m, ts, false);
+	m->n = depth < m->n ? depth : m->n;
+}
+
+static void on_resumed(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
+{
+	pass(context, ts, false);
+	push(context, depth, frame->function, frame->flags & IP_FRAME_INNER);
+}
+
+static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
+		      enum ip_frame_end how)
+{
+	struct maker *m = context;
+
+	if (how == IP_END_UNWOUND) /* it was left before */
+		return;
+	pass(m, end, how == IP_END_UNFINISHED);
+	if (how == IP_END_UNFINISHED && depth < m->n && !m->failed) {
+		if (ip_array_grow(&m->unfinished, m->nunfinished, sizeof(*m->unfinished)) < 0)
+			m->failed = true;
+		else
+			m->unfinished[m->nunfinished++] = m->stack[depth].number;
+	}
+	m->n = depth < m->n ? depth : m->n;
+}
+
+static bool never_ends(const struct maker *m, uint64_t frame)
+{
+	for (size_t i = 0; frame && i < m->nunfinished; i++)
+		if (m->unfinished[i] == frame)
+			return true;
+	return false;
+}
+
+static uint32_t depth_of(const struct ip_calltree *tree, uint32_t node)
+{
+	uint32_t depth = 0;
+
+	for (; node; node = tree->nodes[node].parent)
+		depth++;
+	return depth;
+}
+
+static int add_up(struct maker *m)
+{
+	if (m->npaths < m->tree->n) {
+		struct path *paths = reallocarray(m->paths, m->tree->n, sizeof(*paths));
+
+		if (!paths)
+			return ip_error("out of memory");
+		m->paths = paths;
+		memset(paths + m->npaths, 0, (m->tree->n - m->npaths) * sizeof(*paths));
+		m->npaths = m->tree->n;
+	}
+	for (size_t i = 0; i < m->ncandidates; i++) {
+		const struct candidate *c = &m->candidates[i];
+		struct path *p = &m->paths[c->node];
+
+		if (!p->seen)
+			*p = (struct path){.depth = depth_of(m->tree, c->node), .seen = true};
+		p->count += c->count;
+		p->ticks += c->kind == SLEEPS ? 0 : c->ticks;
+	}
+	return 0;
+}
+
+/* The call path of the outermost waits that may be idle; IP_NO_NODE: there is none. */
+static uint32_t outermost(const struct maker *m)
+{
+	uint32_t depth = UINT32_MAX, found = IP_NO_NODE;
+	uint64_t all = 0, level = 0;
+
+	for (size_t i = 0; i < m->ncandidates; i++)
+		all += m->candidates[i].kind == SLEEPS ? 0 : m->candidates[i].ticks;
+	for (size_t i = 0; i < m->ncandidates; i++) {
+		const struct path *p = &m->paths[m->candidates[i].node];
+
+		if (p->count && p->depth < depth && (p->count > 1 || p->ticks >= all / SHARE))
+			depth = p->depth;
+	}
+	for (size_t i = 0; i < m->ncandidates; i++) {
+		const uint32_t node = m->candidates[i].node;
+
+		level += m->paths[node].depth == depth ? m->candidates[i].ticks : 0;
+		if (m->candidates[i].kind == WORK && m->paths[node].depth == depth &&
+		    (found == IP_NO_NODE || m->paths[node].ticks > m->paths[found].ticks))
+			found = node;
+	}
+	return found != IP_NO_NODE && m->paths[found].ticks >= level / 2 ? found : IP_NO_NODE;
+}
+
+/* The run is over. */
+static void finish(struct maker *m)
+{
+	uint32_t node;
+
+	if (!m->begun || m->failed)
+		return;
+	if (add_up(m) < 0) {
+		m->failed = true;
+		return;
+	}
+	node = outermost(m);
+	for (size_t i = 0; i < m->ncandidates && !m->failed; i++) {
+		const struct candidate *c = &m->candidates[i];
+
+		m->paths[c->node].seen = false;
+		/* what is in no call is in no function's time */
+		if (!c->frame || c->kind == ASKS || c->kind == CALLED ||
+		    !((c->kind == WORK && c->node == node) || never_ends(m, c->frame)))
+			continue;
+		if (ip_array_grow(&m->to->items, m->to->n, sizeof(*m->to->items)) < 0)
+			m->failed = true;
+		else
+			m->to->items[m->to->n++] =
+				(struct ip_idle_wait){c->from, c->from + c->ticks, m->run, c->wait};
+	}
+	m->ncandidates = m->nunfinished = 0;
+}
+
+/* The first call of a thread from a time on. */
+static size_t first_asking(const struct maker *m, int32_t tid, uint64_t tsc)
+{
+	size_t low = 0, high = m->naskings;
+
+	while (low < high) {
+		const size_t middle = (low + high) / 2;
+		const struct asking *a = &m->askings[middle];
+
+		if (a->tid < tid || (a->tid == tid && a->tsc < tsc))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static int by_thread(const void *left, const void *right)
+{
+	const struct asking *a = left, *b = right;
+
+	if (a->tid != b->tid)
+		return a->tid < b->tid ? -1 : 1;
+	return a->tsc < b->tsc ? -1 : a->tsc > b->tsc;
+}
+
+/* Reads the calls by which threads ask for work. Returns 0, or -1 with an error. */
+static int read_askings(struct maker *m)
+{
+	struct ip_kernel_reader *reader = NULL;
+	struct ip_kernel_record record;
+	int got = ip_kernel_reader_open(m->trace->dir, &reader);
+
+	if (got <= 0)
+		return got;
+	while ((got = ip_kernel_reader_next(reader, &record)) > 0) {
+		const struct asking asking = {record.tsc, record.tid};
+
+		if (record.id < IP_KERNEL_SYSCALL_ENTRY || record.id >= IP_KERNEL_SYSCALL_EXIT ||
+		    !asks_at_once(record.id - IP_KERNEL_SYSCALL_ENTRY) ||
+		    m->naskings >= ASKINGS_MOST)
+			continue;
+		if (ip_array_grow(&m->askings, m->naskings, sizeof(asking)) < 0) {
+			got = -1;
+			break;
+		}
+		m->askings[m->naskings++] = asking;
+	}
+	ip_kernel_reader_close(reader);
+	if (m->naskings)
+		qsort(m->askings, m->naskings, sizeof(*m->askings), by_thread);
+	return got;
+}
+
+static void on_run(void *context, const struct ip_thread_packets *run)
+{
+	struct maker *m = context;
+
+	finish(m);
+	m->begun = true;
+	m->n = 0;
+	m->run = run - m->trace->runs;
+	m->pid = run->machine_pid;
+	m->tid = run->machine_tid;
+	m->asking = first_asking(m, m->tid, run->begin);
+	m->thread = ip_states_find(m->states, run->machine_tid,
+				   run->begin > m->states->begin ? run->begin : m->states->begin);
+	m->span = m->thread ? ip_states_span_at(m->thread, run->begin) : 0;
+	if (m->thread && m->span == m->thread->nspans)
+		m->span = 0;
+}
+
+static int by_run(const void *left, const void *right)
+{
+	const struct ip_idle_wait *a = left, *b = right;
+
+	if (a->run != b->run)
+		return a->run < b->run ? -1 : 1;
+	return a->from < b->from ? -1 : a->from > b->from;
+}
+
+int ip_idle_waits_find(struct ip_trace_reader *trace, const struct ip_states *states,
+		       const struct ip_descriptors *descriptors, struct ip_idle_waits *ret)
+{
+	static const struct ip_frames_ops ops = {
+		.opened = on_opened, .left = on_left, .resumed = on_resumed, .closed = on_closed};
+	struct maker m = {.states = states,
+			  .descriptors = descriptors,
+			  .trace = trace,
+			  .to = ret,
+			  .tree = ip_calltree_create()};
+	const struct ip_trace_visitor visitor = {.ops = &ops, .context = &m, .run = on_run};
+	uint64_t events;
+	int result;
+
+	*ret = (struct ip_idle_waits){0};
+	if (!m.tree)
+		return -1;
+	ip_service_ports_read(descriptors, &m.ports);
+	result = read_askings(&m);
+	if (result == 0)
+		result = ip_trace_reader_visit(trace, &visitor, &events);
+	if (result == 0)
+		finish(&m);
+	if (ret->n)
+		qsort(ret->items, ret->n, sizeof(*ret->items), by_run);
+	ip_calltree_destroy(m.tree);
+	free(m.paths);
+	free(m.stack);
+	free(m.candidates);
+	free(m.unfinished);
+	free(m.askings);
+	return m.failed ? -1 : result;
+}
+
+void ip_idle_waits_clear(struct ip_idle_waits *idle)
+{
+	free(idle->items);
+	*idle = (struct ip_idle_waits){0};
+}
+
+const struct ip_idle_wait *ip_idle_waits_of(const struct ip_idle_waits *idle, size_t run,
+					    size_t *ret_n)
+{
+	size_t low = 0, high = idle->n, end;
+
+	while (low < high) {
+		const size_t middle = (low + high) / 2;
+
+		if (idle->items[middle].run < run)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (end = low; end < idle->n && idle->items[end].run == run; end++)
+		;
+	*ret_n = end - low;
+	return idle->items + low;
+}

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Idle waits: what a quiet server does not do must not hide what it does, in iprobe wait and graph.
+"""
+
+import json
+import os
+import subprocess
+import time
+
+import pytest
+
+from iptest import actor as actors
+from test_wait import skip_without_events
+
+REQUESTS, DISK_MS, COMPUTE_MS = 8, 20, 5  # of test/programs/idle_server.c
+QUIET = 0.15  # s before each request
+IDLE = {"poll_events", "pool_worker", "maintain", "disk"}  # where threads wait for work
+BUSY = {"handle", "ask_disk", "compute", "tidy", "slow_read"}
+
+
+def record(top, builddir, programs, pause):
+    """Has the server serve requests with pauses between them, in s."""
+    if os.getuid() != 0:
+        pytest.skip("not root")
+    actor = actors.Actor("root", 0, top, builddir)
+    skip_without_events(actor)
+    trace = actor.dir() / "trace"
+    proc = actor.popen(
+        [
+            actor.iprobe_path,
+            *("run", "-q", "--kernel", "--kernel-buffer", "64M", "-o", trace, "--"),
+            programs.simple("idle_server", placement="fentry"),
+        ],
+        stdin=subprocess.PIPE,
+    )
+    assert proc.stdout.readline() == "ready\n"
+    for _ in range(REQUESTS):
+        time.sleep(pause)
+        proc.stdin.write("r")
+        proc.stdin.flush()
+    time.sleep(pause)
+    proc.stdin.close()
+    proc.stdin = None
+    done = actors.last_words(proc)
+    assert done.returncode == 0, repr(done)
+    return actor, lambda command, *a: actor.iprobe(command, *a, trace)
+
+
+@pytest.fixture(scope="module")
+def quiet(top, builddir, programs):
+    """A trace of the server: what an iprobe says that reads it."""
+    actor, run = record(top, builddir, programs, QUIET)
+    yield run
+    actor.cleanup()
+
+
+@pytest.fixture
+def hurried(top, builddir, programs):
+    """The same where all requests are there at once."""
+    actor, run = record(top, builddir, programs, 0)
+    yield run
+    actor.cleanup()
+
+
+def said(quiet, command, *options):
+    done = quiet(command, "--json", *options)
+    assert done.returncode == 0, repr(done)
+    return json.loads(done.stdout)
+
+
+def names(table):
+    """Of the functions of a table, in order."""
+    lines = [line for line in table.splitlines() if line[:1] == " " and line[:10].strip().isdigit()]
+    return [line.split()[-1] for line in lines]
+
+
+def test_idle_waits_are_told_apart(quiet):
+    document = said(quiet, "wait")
+    functions = {f["function"]: f for f in document["functions"]}
+    for name in IDLE:  # the CPU of a busy machine may be waited for besides
+        f = functions[name]
+        rest = f["cpu_ns"] + f["runqueue_ns"]
+        assert f["idle_ns"] > 0.5 * (f["elapsed_ns"] - rest) > 100e6, f
+    for name in ("poll_events", "pool_worker"):
+        f = functions[name]
+        assert f["elapsed_ns"] - f["idle_ns"] - f["cpu_ns"] - f["runqueue_ns"] < 1e6, f
+    for name in BUSY:
+        assert functions[name]["idle_ns"] == 0, functions[name]
+    disk = next(b for b in functions["ask_disk"]["blocked"] if b["kind"] == "pipe")
+    assert disk["idle_ns"] == 0 and disk["ns"] > REQUESTS * DISK_MS * 1e6 * 0.99, disk
+    # what the loop does is in it, beside what is idle
+    loop = functions["event_loop"]
+    assert loop["idle_ns"] == functions["poll_events"]["idle_ns"]
+    assert loop["elapsed_ns"] - loop["idle_ns"] > REQUESTS * (DISK_MS + COMPUTE_MS) * 1e6 * 0.99
+    for f in functions.values():
+        parts = f["cpu_ns"] + f["runqueue_ns"] + f["unknown_ns"]
+        parts += sum(b["ns"] for b in f["blocked"])
+        assert abs(f["elapsed_ns"] - parts) <= max(1000, f["elapsed_ns"] / 1000), f
+        assert abs(f["idle_ns"] - sum(b["idle_ns"] for b in f["blocked"])) < 10, f
+    outer = sum(functions[name]["idle_ns"] for name in ("event_loop", "pool_worker", "maintain", "disk"))
+    assert abs(document["idle_ns"] - outer) < 10, document
+
+
+def test_the_table_goes_by_the_rest(quiet):
+    text = quiet("wait").stdout
+    assert "# idle: for " in text and "(--idle: a part of BLOCKED)" in text, text
+    head = next(line for line in text.splitlines() if "FUNCTION" in line)
+    assert head.split()[-2:] == ["IDLE", "FUNCTION"], head
+    order = names(text)
+    assert order.index("ask_disk") < order.index("pool_worker"), text
+    assert text.count("idle: waiting for work (") == 5, text
+    with_idle = quiet("wait", "--idle").stdout
+    assert "idle:" not in with_idle and "IDLE" not in with_idle, with_idle
+    assert names(with_idle).index("pool_worker") < names(with_idle).index("ask_disk"), with_idle
+    document = said(quiet, "wait", "--idle")
+    assert document["idle_ns"] == 0, document
+    old, new = ({f["function"]: f for f in d["functions"]} for d in (document, said(quiet, "wait")))
+    for name, f in old.items():
+        assert {k: f[k] for k in f if k not in ("idle_ns", "blocked")} == {
+            k: new[name][k] for k in f if k not in ("idle_ns", "blocked")
+        }
+        assert sum(b["ns"] for b in f["blocked"]) == sum(b["ns"] for b in new[name]["blocked"])
+
+
+def test_the_tree_goes_by_the_rest(quiet):
+    """What is idle alone is below the least share."""
+    text = quiet("wait", "--tree", "--min-percent", "4").stdout
+    assert "# idle: for " in text and "pool_worker" not in text, text
+    assert {"event_loop", "handle", "ask_disk"} <= set(names(text)), text
+    assert "pool_worker" in quiet("wait", "--tree", "--min-percent", "4", "--idle").stdout
+    nodes = said(quiet, "wait", "--tree")["nodes"]
+    for node in nodes:
+        parts = node["cpu_ns"] + node["runqueue_ns"] + node["unknown_ns"] + node["blocked_ns"]
+        assert abs(node["elapsed_ns"] - parts) < 10, node
+        assert node["idle_ns"] <= node["blocked_ns"] + 10, node
+        assert (node["idle_ns"] > 0) == (node["function"] in IDLE | {"event_loop"}), node
+
+
+def test_a_selection_within_a_request(quiet):
+    """The wait for the disk is no idle one because nothing around it is shown."""
+    (ask,) = said(quiet, "wait", "-f", "ask_disk")["functions"]
+    assert ask["idle_ns"] == 0 and ask["elapsed_ns"] > REQUESTS * DISK_MS * 1e6 * 0.99
+
+
+def test_usage(quiet):
+    for options in (("--of", "handle"), ("--locks",), ("--by", "client")):
+        done = quiet("wait", "--idle", *options)
+        assert done.returncode == 2 and "--idle is of functions and of --tree" in done.stderr
+
+
+def test_a_server_that_has_work_is_not_idle(hurried):
+    """The loop asks for work and is never blocked in it: the wait for the disk is the outermost one
+    that blocks, and still no idle one.
+    """
+    functions = {f["function"]: f for f in said(hurried, "wait")["functions"]}
+    assert functions["ask_disk"]["idle_ns"] == functions["handle"]["idle_ns"] == 0, functions
+    assert functions["ask_disk"]["elapsed_ns"] > REQUESTS * DISK_MS * 1e6 * 0.99, functions
+    assert functions["pool_worker"]["idle_ns"] > 0, functions
