@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "analysis/wait/idle_tree.h"
 #include "cli/cli.h"
 #include "cli/filter/filter_check.h"
 #include "cli/filter_options.h"
@@ -35,17 +36,19 @@ static const char help[] =
 	"      --by process     the same of processes, with their names\n"
 	"      --tid TID        this thread only\n"
 	"      --process PROC   this process only: a pid, or a name with wildcards\n"
+	"      --idle           count the time in which threads wait for new work (known with "
+	"--kernel), too\n"
 	"  -j, --jobs N         read with so many threads (default: one for each CPU)\n"
 	"      --full-names     whole C++ names, not their short forms\n"
 	"      --json           one JSON document with all nodes\n"
 	"      --dot            for Graphviz: iprobe graph --dot | dot -Tsvg > calls.svg\n";
 
-enum { OPT_BOTTOM_UP = 256, OPT_OF, OPT_FOLD, OPT_MIN_PERCENT, OPT_JSON, OPT_DOT };
+enum { OPT_BOTTOM_UP = 256, OPT_OF, OPT_FOLD, OPT_MIN_PERCENT, OPT_JSON, OPT_DOT, OPT_IDLE };
 
 struct options {
 	struct cli_filter filter;
 	const char *of;
-	bool bottom_up, fold, json, dot;
+	bool bottom_up, fold, json, dot, idle;
 	double min_percent;
 };
 
@@ -74,6 +77,9 @@ static int take(const char *command, int option, void *context)
 		if (!parse_number(optarg, &o->min_percent) || o->min_percent > 100)
 			return cli_usage(command, "'%s' is no percentage", optarg);
 		break;
+	case OPT_IDLE:
+		o->idle = true;
+		break;
 	case OPT_JSON:
 		o->json = true;
 		break;
@@ -97,6 +103,7 @@ static int parse(int argc, char **argv, struct options *ret)
 		CLI_FILTER_BY_THREAD_OR_PROCESS,
 		CLI_FILTER_TID,
 		CLI_FILTER_PROCESS,
+		{"idle", no_argument, NULL, OPT_IDLE},
 		{"json", no_argument, NULL, OPT_JSON},
 		{"dot", no_argument, NULL, OPT_DOT},
 		CLI_FILTER_FULL_NAMES,
@@ -163,6 +170,24 @@ static int print_so_far(void *context, void *result, size_t lines)
 	return shown > 0 ? 0 : -1;
 }
 
+#define WAIT_NS 1000000u /* itself: calls of this length do not compute all the time, mostly */
+
+/* The function of the call path that has more than half of the time by itself, in calls that are
+ * long; 0: there is none. */
+static uint32_t find_waits(const struct cli_graph *g)
+{
+	const struct ip_recording *s = g->trace->session;
+
+	for (size_t i = 1; i < g->tree->n; i++) {
+		const struct ip_call_node *node = &g->tree->nodes[i];
+
+		if (node->self > g->tree->ticks / 2 &&
+		    ip_recording_ns(s, node->self) / (node->calls + 1) >= WAIT_NS)
+			return node->function;
+	}
+	return 0;
+}
+
 static int collect(struct cli_graph *g, const struct options *o, const bool *selected,
 		   const bool *of, struct cli_reading_screen *screen)
 {
@@ -186,8 +211,13 @@ static int collect(struct cli_graph *g, const struct options *o, const bool *sel
 		cli_reading_screen_begin(screen, g->trace);
 	ret = ip_calltree_collect(g->trace, &options, &g->tree);
 	cli_reading_screen_end(screen, g->trace);
+	if (ret == 0 && !o->idle)
+		ret = ip_idle_tree_fill(g->tree, g->trace, &g->idle_known);
 	if (ret < 0)
 		return -1;
+	g->waits = find_waits(g);
+	if (!o->json) /* which has both */
+		ip_calltree_take_off_idle(g->tree);
 	if (o->filter.tid && g->tree->n == 1)
 		return ip_error("%s: no calls of a thread %d", g->trace->dir, o->filter.tid);
 	if (g->tree->n == 1)
@@ -217,7 +247,8 @@ static int show(const char *dir, const struct options *o)
 			      .bottom_up = o->bottom_up,
 			      .by_thread = o->filter.by_thread,
 			      .by_process = o->filter.by_process,
-			      .tid = o->filter.tid};
+			      .tid = o->filter.tid,
+			      .idle = o->idle};
 	_cleanup_free_ bool *selected = NULL, *of = NULL;
 	struct cli_reading_screen screen = {0};
 	int ret = cli_reading_screen_open(o->json || o->dot ? NULL : &screen, dir,

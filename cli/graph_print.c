@@ -104,6 +104,17 @@ static void print_head(const struct cli_graph *g)
 		 cli_reader_duration(t, duration),
 		 ip_format_ns(ip_recording_ns(t->session, g->tree->ticks), sum),
 		 t->threads == 1 || g->tid ? "" : ", of all threads together");
+	if (!g->idle && g->tree->idle)
+		ip_print(stdout,
+			 "idle: for %s threads waited for new work: that is set aside (--idle "
+			 "counts it)\n",
+			 ip_format_ns(ip_recording_ns(t->session, g->tree->idle), sum));
+	else if (!g->idle && !g->idle_known && g->waits)
+		ip_print(
+			stdout,
+			"%s itself has most of it: of a trace with events of the kernel (--kernel) "
+			"waits for new work\nare set aside\n",
+			ip_names_shown(g->names, g->waits));
 	if (g->tid)
 		cli_one_thread_print(g->threads, g->tid);
 	cli_silent_note(t);
@@ -175,6 +186,7 @@ static void json_thread(struct ip_json *j, const struct ip_trace_reader *t,
 	ip_json_uint(j, "calls", node->calls);
 	ip_json_uint(j, "total_ns", ip_recording_ns(t->session, node->total));
 	ip_json_uint(j, "self_ns", ip_recording_ns(t->session, node->self));
+	ip_json_uint(j, "idle_ns", ip_recording_ns(t->session, node->idle));
 	ip_json_end_object(j);
 }
 
@@ -193,6 +205,7 @@ void cli_graph_json(const struct cli_graph *g)
 	ip_json_uint(&j, "duration_ns", ip_recording_ns(t->session, ip_trace_reader_recorded(t)));
 	cli_reader_json_kept(&j, t);
 	ip_json_uint(&j, "total_ns", ip_recording_ns(t->session, g->tree->ticks));
+	ip_json_uint(&j, "idle_ns", ip_recording_ns(t->session, g->tree->idle));
 	ip_json_string(&j, "direction", g->bottom_up ? "bottom-up" : "top-down");
 	if (g->by_thread || g->by_process)
 		ip_json_string(&j, "by", g->by_process ? "process" : "thread");
@@ -218,6 +231,8 @@ void cli_graph_json(const struct cli_graph *g)
 		ip_json_uint(&j, "calls", node->calls);
 		ip_json_uint(&j, "total_ns", ip_recording_ns(t->session, node->total));
 		ip_json_uint(&j, "self_ns", ip_recording_ns(t->session, node->self));
+		ip_json_uint(&j, "idle_ns", ip_recording_ns(t->session, node->idle));
+		ip_json_uint(&j, "self_idle_ns", ip_recording_ns(t->session, node->idle_self));
 		cli_json_dropped(&j, t->session, node->function);
 		if (g->tree->until_tail[node->function])
 			ip_json_bool(&j, "until_tail_call", true);

@@ -24,6 +24,10 @@ struct cli_graph {
 	bool by_thread;	    /* the tree has the threads as a level */
 	bool by_process;    /* it has the processes as a level, in the place of threads */
 	uint32_t tid;	    /* the tree is of this thread only; 0: of all */
+	bool idle;	    /* idle waits count as other time does */
+	bool idle_known;    /* else: the trace does not tell which time was idle */
+	/* a call path that has most of the time, in long calls: perhaps it was idle; 0: none */
+	uint32_t waits;
 };
 
 void cli_graph_tree(const struct cli_graph *g);

@@ -35,6 +35,8 @@ struct ip_call_node {
 	 * node. */
 	uint64_t outer;
 	uint64_t self;
+	/* of total, outer and self, what was idle (analysis/wait/idle_tree.h); 0: not known */
+	uint64_t idle, idle_outer, idle_self;
 };
 
 struct ip_calltree {
@@ -46,6 +48,7 @@ struct ip_calltree {
 	size_t nnumbers; /* of until_tail */
 	uint64_t events;
 	uint64_t ticks; /* of all threads together, in the functions where call paths begin */
+	uint64_t idle;	/* of ticks; 0: not known */
 	/* Private: */
 	struct ip_call_near *near; /* by node; allocated for room nodes */
 	/* Sums by node, while the tree grows from frames; then they are moved into the nodes. */
@@ -105,6 +108,9 @@ bool ip_calltree_was_reached(const struct ip_calltree *tree, const struct ip_cal
  * level when it was reached by that path. wanted: by function; NULL: all. Returns NULL with an
  * error. */
 struct ip_calltree *ip_calltree_invert(const struct ip_calltree *tree, const bool *wanted);
+
+/* Takes idle times off the others. */
+void ip_calltree_take_off_idle(struct ip_calltree *tree);
 
 enum ip_calltree_order { IP_BY_TOTAL, IP_BY_SELF };
 

@@ -35,12 +35,27 @@ struct ip_calltree *ip_calltree_invert(const struct ip_calltree *tree, const boo
 			below->nodes[at].calls += from->calls;
 			below->nodes[at].self += from->self;
 			below->nodes[at].total += from->outer;
+			below->nodes[at].idle_self += from->idle_self;
+			below->nodes[at].idle += from->idle_outer;
 		}
 		below->ticks += from->self;
+		below->idle += from->idle_self;
 	}
 	if (below)
 		below->events = tree->events;
 	return below;
+}
+
+void ip_calltree_take_off_idle(struct ip_calltree *tree)
+{
+	for (size_t i = 0; i < tree->n; i++) {
+		struct ip_call_node *node = &tree->nodes[i];
+
+		node->total -= node->idle;
+		node->outer -= node->idle_outer;
+		node->self -= node->idle_self;
+	}
+	tree->ticks -= tree->idle;
 }
 
 struct child {

@@ -5,6 +5,7 @@ Idle waits: what a quiet server does not do must not hide what it does, in iprob
 
 import json
 import os
+import re
 import subprocess
 import time
 
@@ -141,6 +142,48 @@ def test_a_selection_within_a_request(quiet):
     """The wait for the disk is no idle one because nothing around it is shown."""
     (ask,) = said(quiet, "wait", "-f", "ask_disk")["functions"]
     assert ask["idle_ns"] == 0 and ask["elapsed_ns"] > REQUESTS * DISK_MS * 1e6 * 0.99
+
+
+def test_the_graph_goes_by_the_rest(quiet):
+    """Percentages are of the time that was not idle."""
+    text = quiet("graph").stdout
+    assert re.search(r"^idle: for \S+ m?s threads waited for new work", text, re.M), text
+    assert "pool_worker" not in text and "ask_disk" in text, text
+    document, wait = said(quiet, "graph"), said(quiet, "wait")
+    idle = {f["function"]: f["idle_ns"] for f in wait["functions"]}
+    for node in document["nodes"]:
+        assert abs(node["idle_ns"] - idle[node["function"]]) < 10, node
+        assert node["self_idle_ns"] == (node["idle_ns"] if node["function"] in IDLE else 0), node
+    assert abs(document["idle_ns"] - wait["idle_ns"]) < 10
+    roots = [node for node in document["nodes"] if not node["parent"]]
+    assert abs(sum(node["total_ns"] for node in roots) - document["total_ns"]) < 10
+    with_idle = quiet("graph", "--idle").stdout
+    assert "idle:" not in with_idle and "pool_worker" in with_idle, with_idle
+    for options in (("--bottom-up",), ("--of", "pool_worker"), ("--by", "thread"), ("--fold",)):
+        own, all_of_it = (quiet("graph", *options, *o).stdout for o in ((), ("--idle",)))
+        assert "idle: for" in own and "idle: for" not in all_of_it, own
+        assert own != all_of_it
+    inverted = said(quiet, "graph", "--bottom-up")
+    assert abs(inverted["idle_ns"] - document["idle_ns"]) < 10
+    (row,) = [n for n in inverted["nodes"] if n["function"] == "pool_worker"]
+    assert row["self_idle_ns"] > 0.9 * row["self_ns"] - 1e6 * REQUESTS, row
+    lines = quiet("graph", "--by", "thread").stdout
+    assert "pool_worker" not in lines, lines
+
+
+def test_a_graph_without_kernel_events(quiet, top, builddir, programs):
+    """It is told that it might have been idle."""
+    actor = actors.Actor("root", 0, top, builddir)
+    steady = actor.dir() / "trace"
+    program = programs.simple("idle_server", placement="fentry")
+    done = actor.run(
+        ["sh", "-c", f"sleep 1 | {actor.iprobe_path} run -q -o {steady} -f poll_events -- {program}"]
+    )
+    assert done.returncode == 0, repr(done)
+    text = actor.iprobe("graph", steady).stdout
+    assert "poll_events itself has most of it" in text and "(--kernel)" in text, text
+    assert json.loads(actor.iprobe("graph", "--json", steady).stdout)["idle_ns"] == 0
+    actor.cleanup()
 
 
 def test_usage(quiet):
