@@ -117,10 +117,12 @@ static void print_block(const struct cli_graph *g, const struct sum *sum,
 	free(callers);
 }
 
-static void print_callers_head(void)
+static void print_callers_head(const struct cli_graph *g)
 {
 	ip_print(stdout, "Above each function its callers, below it what it calls; their rows are "
-			 "its share of them.\n\n");
+			 "its share of them.\n");
+	cli_graph_print_idle(g);
+	ip_print(stdout, "\n");
 	ip_print(stdout, "%8s %8s %13s  %s\n", "total", "self", "calls", "function");
 }
 
@@ -140,7 +142,7 @@ ssize_t cli_graph_callers(const struct cli_graph *g, const bool *wanted)
 	for (size_t i = 0; i < nfunctions; i++)
 		if (sums[i].reached && wanted[sums[i].function]) {
 			if (!blocks++)
-				print_callers_head();
+				print_callers_head(g);
 			else
 				ip_print(stdout,
 					 "--------------------------------------------------\n");

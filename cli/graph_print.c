@@ -85,6 +85,24 @@ static void print_row(const struct cli_graph *g, const struct ip_call_node *node
 		 g->tree->until_tail[node->function] ? "  (until its tail call)" : "");
 }
 
+void cli_graph_print_idle(const struct cli_graph *g)
+{
+	const struct ip_recording *s = g->trace->session;
+	char sum[16];
+
+	if (!g->idle && g->tree->idle)
+		ip_print(stdout,
+			 "idle: for %s threads waited for new work: that is set aside (--idle "
+			 "counts it)\n",
+			 ip_format_ns(ip_recording_ns(s, g->tree->idle), sum));
+	else if (!g->idle && !g->idle_known && g->waits)
+		ip_print(
+			stdout,
+			"%s itself has most of it: of a trace with events of the kernel (--kernel) "
+			"waits for new work\nare set aside\n",
+			ip_names_shown(g->names, g->waits));
+}
+
 static void print_head(const struct cli_graph *g)
 {
 	const struct ip_trace_reader *t = g->trace;
@@ -104,17 +122,7 @@ static void print_head(const struct cli_graph *g)
 		 cli_reader_duration(t, duration),
 		 ip_format_ns(ip_recording_ns(t->session, g->tree->ticks), sum),
 		 t->threads == 1 || g->tid ? "" : ", of all threads together");
-	if (!g->idle && g->tree->idle)
-		ip_print(stdout,
-			 "idle: for %s threads waited for new work: that is set aside (--idle "
-			 "counts it)\n",
-			 ip_format_ns(ip_recording_ns(t->session, g->tree->idle), sum));
-	else if (!g->idle && !g->idle_known && g->waits)
-		ip_print(
-			stdout,
-			"%s itself has most of it: of a trace with events of the kernel (--kernel) "
-			"waits for new work\nare set aside\n",
-			ip_names_shown(g->names, g->waits));
+	cli_graph_print_idle(g);
 	if (g->tid)
 		cli_one_thread_print(g->threads, g->tid);
 	cli_silent_note(t);

@@ -30,6 +30,8 @@ struct cli_graph {
 	uint32_t waits;
 };
 
+/* Prints a line on the time that was idle, where that is to be told. */
+void cli_graph_print_idle(const struct cli_graph *g);
 void cli_graph_tree(const struct cli_graph *g);
 void cli_graph_json(const struct cli_graph *g);
 
