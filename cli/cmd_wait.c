@@ -50,7 +50,13 @@ static const char help[] =
 	"      --process PROC   this process only: a pid, or a name with wildcards\n"
 	"      --by WHAT        function (default); process: each process by itself; client: the "
 	"work for each client\n"
-	"                       whose connections were accepted; connection: for each of these\n"
+	"                       whose connections were accepted; connection: for each of these; "
+	"value:NAME: for\n"
+	"                       each request, whose id points or calls have recorded as NAME\n"
+	"      --id SEL         by value: only points and functions of these names tell ids\n"
+	"      --end SEL        by value: these points, and the ends of these functions, end the "
+	"work "
+	"for an id\n"
 	"      --full-names     whole C++ names, not their short forms\n"
 	"      --json           one JSON document\n"
 	"of processes:\n" CLI_PROCESS_HELP
@@ -73,6 +79,8 @@ enum {
 	OPT_ARGS,
 	OPT_RETVAL,
 	OPT_DURATION,
+	OPT_END,
+	OPT_ID,
 	OPT_IDLE,
 	OPT_JSON,
 	OPT_OBJECTS,
@@ -103,6 +111,20 @@ static int take_time(const char *command, struct wait_command *c)
 		  : cli_usage(command, "--duration: a time above 0");
 }
 
+/* --by value:NAME; several names are those of one id. */
+static int take_value(const char *command, struct cli_wait_options *o)
+{
+	if (!optarg[6])
+		return cli_usage(command, "--by value: needs the name of a value: --by value:id");
+	if (o->nvalues == CLI_WAIT_VALUES)
+		return cli_usage(command, "--by takes at most %u values", CLI_WAIT_VALUES);
+	if (o->filter.by_process || (o->by != CLI_WAIT_BY_FUNCTION && o->by != CLI_WAIT_BY_VALUE))
+		return cli_usage(command, "--by value:NAME goes with no other --by");
+	o->by = CLI_WAIT_BY_VALUE;
+	o->values[o->nvalues++] = optarg + 6;
+	return -1;
+}
+
 static int take(const char *command, int option, void *context)
 {
 	struct wait_command *c = context;
@@ -130,6 +152,11 @@ static int take(const char *command, int option, void *context)
 		return -1;
 	}
 	if (option == OPT_BY) {
+		if (!strncmp(optarg, "value:", 6))
+			return take_value(command, o);
+		if (o->nvalues)
+			return cli_usage(command, "--by value:NAME does not go with --by %s",
+					 optarg);
 		o->filter.by_process = !strcmp(optarg, "process");
 		o->by = !strcmp(optarg, "client")	? CLI_WAIT_BY_CLIENT
 			: !strcmp(optarg, "connection") ? CLI_WAIT_BY_CONNECTION
@@ -138,7 +165,8 @@ static int take(const char *command, int option, void *context)
 		    !strcmp(optarg, "function"))
 			return -1;
 		return cli_usage(command,
-				 "--by takes function, process, client or connection, not '%s'",
+				 "--by takes function, process, client, connection or value:NAME, "
+				 "not '%s'",
 				 optarg);
 	}
 	if (option == OPT_OF) {
@@ -149,6 +177,9 @@ static int take(const char *command, int option, void *context)
 		o->tree = true;
 		return -1;
 	}
+	if (option == OPT_ID || option == OPT_END)
+		return cli_functions(command, optarg, option == OPT_ID ? &o->ids : &o->ends) ? 2
+											     : -1;
 	if (option == OPT_IDLE) {
 		o->idle = true;
 		return -1;
@@ -241,6 +272,8 @@ static int check(const char *command, struct cli_wait_options *o)
 					  "not go with --process");
 	if ((o->locks || o->tree) && o->filter.by_process)
 		return cli_usage(command, "--by process does not go with --locks and --tree");
+	if ((o->ids || o->ends) && o->by != CLI_WAIT_BY_VALUE)
+		return cli_usage(command, "--id and --end go with --by value:NAME");
 	if (o->idle && (o->of || o->locks || o->by != CLI_WAIT_BY_FUNCTION))
 		return cli_usage(command, "--idle is of functions and of --tree: --of, --locks and "
 					  "--by client set nothing aside");
@@ -274,6 +307,8 @@ int cmd_wait(int argc, char **argv)
 		{"objects", required_argument, NULL, OPT_OBJECTS},
 		{"tree", no_argument, NULL, OPT_TREE},
 		{"idle", no_argument, NULL, OPT_IDLE},
+		{"id", required_argument, NULL, OPT_ID},
+		{"end", required_argument, NULL, OPT_END},
 		{"locks", no_argument, NULL, OPT_LOCKS},
 		{"min-percent", required_argument, NULL, OPT_MIN_PERCENT},
 		{"json", no_argument, NULL, OPT_JSON},

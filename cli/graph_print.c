@@ -180,9 +180,10 @@ void cli_graph_tree(const struct cli_graph *g)
 			 g->max_depth != SIZE_MAX ? ", or too deep" : "");
 }
 
-/* Ends the node's object. */
+/* Ends the node's object. idle: it is known what was. */
 static void json_thread(struct ip_json *j, const struct ip_trace_reader *t,
-			const struct ip_call_node *node, const struct ip_tree_thread *thread)
+			const struct ip_call_node *node, const struct ip_tree_thread *thread,
+			bool idle)
 {
 	ip_json_string(j, "function", NULL);
 	if (thread->tid) {
@@ -194,7 +195,8 @@ static void json_thread(struct ip_json *j, const struct ip_trace_reader *t,
 	ip_json_uint(j, "calls", node->calls);
 	ip_json_uint(j, "total_ns", ip_recording_ns(t->session, node->total));
 	ip_json_uint(j, "self_ns", ip_recording_ns(t->session, node->self));
-	ip_json_uint(j, "idle_ns", ip_recording_ns(t->session, node->idle));
+	if (idle)
+		ip_json_uint(j, "idle_ns", ip_recording_ns(t->session, node->idle));
 	ip_json_end_object(j);
 }
 
@@ -213,7 +215,8 @@ void cli_graph_json(const struct cli_graph *g)
 	ip_json_uint(&j, "duration_ns", ip_recording_ns(t->session, ip_trace_reader_recorded(t)));
 	cli_reader_json_kept(&j, t);
 	ip_json_uint(&j, "total_ns", ip_recording_ns(t->session, g->tree->ticks));
-	ip_json_uint(&j, "idle_ns", ip_recording_ns(t->session, g->tree->idle));
+	if (g->idle_known)
+		ip_json_uint(&j, "idle_ns", ip_recording_ns(t->session, g->tree->idle));
 	ip_json_string(&j, "direction", g->bottom_up ? "bottom-up" : "top-down");
 	if (g->by_thread || g->by_process)
 		ip_json_string(&j, "by", g->by_process ? "process" : "thread");
@@ -230,7 +233,7 @@ void cli_graph_json(const struct cli_graph *g)
 		ip_json_uint(&j, "id", i);
 		ip_json_uint(&j, "parent", node->parent); /* 0: none */
 		if (thread) {
-			json_thread(&j, t, node, thread);
+			json_thread(&j, t, node, thread, g->idle_known);
 			continue;
 		}
 		f = &t->session->functions[node->function];
@@ -239,8 +242,11 @@ void cli_graph_json(const struct cli_graph *g)
 		ip_json_uint(&j, "calls", node->calls);
 		ip_json_uint(&j, "total_ns", ip_recording_ns(t->session, node->total));
 		ip_json_uint(&j, "self_ns", ip_recording_ns(t->session, node->self));
-		ip_json_uint(&j, "idle_ns", ip_recording_ns(t->session, node->idle));
-		ip_json_uint(&j, "self_idle_ns", ip_recording_ns(t->session, node->idle_self));
+		if (g->idle_known) {
+			ip_json_uint(&j, "idle_ns", ip_recording_ns(t->session, node->idle));
+			ip_json_uint(&j, "self_idle_ns",
+				     ip_recording_ns(t->session, node->idle_self));
+		}
 		cli_json_dropped(&j, t->session, node->function);
 		if (g->tree->until_tail[node->function])
 			ip_json_bool(&j, "until_tail_call", true);

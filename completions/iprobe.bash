@@ -88,7 +88,11 @@ _iprobe_value() # COMMAND OPTION VALUE-NAME
 		[[ ${COMPREPLY[*]} != value: ]] || compopt -o nospace
 		_iprobe_trim
 		;;
-	wait:--by) _iprobe_part '' 'client connection function process' ;;
+	wait:--by)
+		_iprobe_part '' 'client connection function process value:'
+		[[ ${COMPREPLY[*]} != value: ]] || compopt -o nospace
+		_iprobe_trim
+		;;
 	graph:--by | export:--by | top:--by) _iprobe_part '' 'process thread' ;;
 	hist:--by)
 		_iprobe_part '' 'value:'

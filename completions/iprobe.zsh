@@ -58,7 +58,10 @@ _iprobe_value() # COMMAND OPTION VALUE-NAME
 		compadd -- function caller callsite thread module file process
 		compadd -S '' -- value:
 		;;
-	wait:--by) compadd -- client connection function process ;;
+	wait:--by)
+		compadd -- client connection function process
+		compadd -S '' -- value:
+		;;
 	(export|graph|top):--by) compadd -- process thread ;;
 	hist:--by) compadd -S '' -- value: ;;
 	report:--columns)

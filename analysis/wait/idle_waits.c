@@ -84,6 +84,7 @@ struct maker {
 	uint64_t *unfinished; /* numbers of calls that never ended, the innermost first */
 	size_t nunfinished;
 	bool failed, begun;
+	bool called; /* the run has had a call: what was before is not known to be outside of one */
 };
 
 static enum kind kind_of_socket(const struct maker *m, const struct ip_wait_object *o, bool reads)
@@ -174,7 +175,7 @@ static void pass_askings(struct maker *m, uint64_t ts)
 	for (; m->asking < m->naskings && m->askings[m->asking].tid == m->tid &&
 	       m->askings[m->asking].tsc <= ts && !m->failed;
 	     m->asking++)
-		m->failed = add_candidate(m, &c) < 0;
+		m->failed = m->called && add_candidate(m, &c) < 0;
 }
 
 /* The blocked spans that end up to ts are in the innermost call that is open: while a thread is
@@ -198,7 +199,7 @@ static void pass(struct maker *m, uint64_t ts, bool last)
 
 		if (last ? s->from >= ts : end > ts)
 			return;
-		if (s->state != IP_THREAD_BLOCKED || s->wait >= t->nwaits)
+		if (s->state != IP_THREAD_BLOCKED || s->wait >= t->nwaits || !m->called)
 			continue;
 		c.kind = kind_of(m, &t->waits[s->wait]);
 		if (c.kind == NONE || !c.ticks)
@@ -236,6 +237,7 @@ static void push(struct maker *m, size_t depth, uint32_t function, bool inner)
 	m->failed = node == IP_NO_NODE;
 	m->stack[depth] = (struct open){++m->calls, node};
 	m->n = depth + 1;
+	m->called = true;
 }
 
 static void on_opened(void *context, struct ip_frame *frame, size_t depth)
@@ -431,6 +433,7 @@ static void on_run(void *context, const struct ip_thread_packets *run)
 
 	finish(m);
 	m->begun = true;
+	m->called = false;
 	m->n = 0;
 	m->run = run - m->trace->runs;
 	m->pid = run->machine_pid;

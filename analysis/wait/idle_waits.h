@@ -12,9 +12,10 @@
  *     on a connection that the process has made itself, is none.
  *   - It is idle where it is the outermost one of its thread: no wait of these kinds, and none for
  *     a socket or a pipe, is in fewer calls; nor is a call that asks for descriptors or connections
- *     and returned at once. Call paths with one of these only count if they have a tenth of the
- *     time. Of several paths with as few calls the one that waited longest is idle,
- *     if it has half of the time of all of these, sleeps included.
+ *     and returned at once. What comes before the thread's first recorded call does not count, and
+ *     call paths with one of these only if they have a tenth of the time. Of several paths with as
+ *     few calls the one that waited longest is idle, if it has half of the time of all of these,
+ *     sleeps included.
  *   - Where all calls around a wait, of which there is at least one, are still open when the
  *     thread's recording ends, it is idle in any case; and so is a sleep, and a read from a pipe.
  *

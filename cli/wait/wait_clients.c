@@ -6,10 +6,12 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analysis/wait/clients/client_intervals.h"
 #include "analysis/wait/clients/client_sums.h"
+#include "analysis/wait/clients/value_intervals.h"
 #include "cli/trace_args.h"
 #include "cli/wait/wait_load.h"
 #include "common/error.h"
@@ -24,8 +26,15 @@ struct report {
 	struct cli_wait_trace t;
 	struct ip_client_connections connections;
 	struct ip_client_intervals intervals;
+	struct ip_value_name *ids; /* by value: as options->values */
+	struct ip_value_intervals values;
 	struct ip_client_sums sums;
 };
+
+static bool by_value(const struct report *r)
+{
+	return r->options->by == CLI_WAIT_BY_VALUE;
+}
 
 static int read_intervals(struct report *r, const char *dir)
 {
@@ -45,6 +54,61 @@ static int read_intervals(struct report *r, const char *dir)
 	ret = ip_client_intervals_read(reader, r->t.states, &r->connections, &r->intervals);
 	ip_kernel_reader_close(reader);
 	return ret;
+}
+
+/* For whom threads work by ids of requests. */
+static int read_values(struct report *r)
+{
+	const struct cli_wait_options *o = r->options;
+	bool *gives = NULL, *ends = NULL;
+	int ret = cli_wait_find_idle(&r->t);
+
+	r->ids = calloc(o->nvalues, sizeof(*r->ids));
+	if (!r->ids)
+		return ip_error("out of memory");
+	for (size_t i = 0; ret == 0 && i < o->nvalues; i++)
+		ret = ip_value_name_find(r->t.trace->session, r->t.dir, o->values[i], &r->ids[i]);
+	if (ret == 0 && o->ids) {
+		gives = cli_reader_select(r->t.trace, o->ids);
+		ret = gives ? 0 : -1;
+	}
+	if (ret == 0 && o->ends) {
+		ends = cli_reader_select(r->t.trace, o->ends);
+		ret = ends ? 0 : -1;
+	}
+	if (ret == 0) {
+		const struct ip_value_intervals_options options = {r->ids, o->nvalues, gives, ends,
+								   &r->t.idle};
+
+		ret = ip_value_intervals_read(r->t.trace, &options, &r->values);
+	}
+	free(gives);
+	free(ends);
+	return ret;
+}
+
+static int make_sums(struct report *r)
+{
+	const struct ip_client_names names = {
+		.texts =
+			by_value(r) ? (const char *const *)r->values.texts : r->connections.clients,
+		.n = by_value(r) ? r->values.n : r->connections.nclients,
+		.naming = by_value(r)				 ? IP_CLIENT_EACH
+			  : r->options->by == CLI_WAIT_BY_CLIENT ? IP_CLIENT_OTHER_END
+								 : IP_CLIENT_OTHER_END_AND_PORT,
+		.pid_of = r->t.owners.pid_of,
+		.context = r->t.owners.context};
+
+	return ip_client_sums_make(r->t.trace, r->t.states,
+				   by_value(r) ? &r->values.intervals : &r->intervals, &names,
+				   &r->sums);
+}
+
+/* Whether it is a socket of datagrams, by its name, which is whole then. */
+static bool is_datagrams(const struct report *r, const struct ip_client_sum *c)
+{
+	return !by_value(r) && c->name &&
+	       ip_client_connections_is_datagram(&r->connections, c->name);
 }
 
 static uint64_t blocked(const struct ip_wait_parts *p)
@@ -81,15 +145,25 @@ static void print_json(struct report *r)
 	ip_json_uint(&j, "kernel_events", r->t.states->events);
 	ip_json_uint(&j, "kernel_lost", r->t.states->lost);
 	ip_json_uint(&j, "nobody_cpu_ns", cli_wait_ns(&r->t, r->sums.nobody) + 0.5);
-	ip_json_array(&j, "clients");
+	ip_json_array(&j, by_value(r) ? "values" : "clients");
 	for (uint32_t i = 0; i < r->sums.n && i < r->options->filter.limit; i++) {
 		const struct ip_client_sum *c = &r->sums.clients[i];
 
 		ip_json_object(&j, NULL);
-		ip_json_string(&j, "client", c->name);
-		ip_json_uint(&j, "connections", c->connections);
-		ip_json_uint(&j, "requests", c->requests);
-		ip_json_bool(&j, "datagrams", c->datagrams);
+		if (by_value(r)) {
+			ip_value_key_json(&j, "value", &r->values.keys[c->number]);
+			ip_json_string(&j, "is", ip_value_key_is(&r->values.keys[c->number]));
+			ip_json_uint(&j, "times", c->requests);
+			ip_json_uint(&j, "from_ns",
+				     ip_recording_since_start(r->t.trace->session, c->from));
+			ip_json_uint(&j, "to_ns",
+				     ip_recording_since_start(r->t.trace->session, c->to));
+		} else {
+			ip_json_string(&j, "client", c->name);
+			ip_json_uint(&j, "connections", c->connections);
+			ip_json_uint(&j, "requests", c->requests);
+			ip_json_bool(&j, "datagrams", is_datagrams(r, c));
+		}
 		ip_json_uint(&j, "elapsed_ns", cli_wait_ns(&r->t, c->parts.elapsed) + 0.5);
 		ip_json_uint(&j, "cpu_ns", cli_wait_ns(&r->t, c->parts.cpu) + 0.5);
 		ip_json_uint(&j, "runqueue_ns", cli_wait_ns(&r->t, c->parts.runqueue) + 0.5);
@@ -118,8 +192,11 @@ static void print_text(struct report *r)
 
 	cli_wait_print_head(&r->t, r->sums.events, 0);
 	if (r->sums.n)
-		ip_print(stdout, "%10s %10s %10s %10s %10s %10s  CLIENT\n", "REQUESTS", "ELAPSED",
-			 "CPU", "RUN QUEUE", "BLOCKED", "UNKNOWN");
+		cli_wait_print_columns(by_value(r) ? "TIMES" : "REQUESTS",
+				       by_value(r) ? r->options->values[0] : "CLIENT", false);
+	else if (by_value(r))
+		ip_print(stdout, "No thread worked for a request: no point and no call has such a "
+				 "value.\n");
 	else
 		ip_print(stdout, "No thread worked for a client: none read from a connection that "
 				 "was accepted.\n");
@@ -144,13 +221,14 @@ static void print_text(struct report *r)
 				 ip_names_shown(r->t.names, f->function));
 	}
 	for (uint32_t i = 0; i < r->sums.n; i++)
-		if (r->sums.clients[i].datagrams) {
+		if (is_datagrams(r, &r->sums.clients[i])) {
 			ip_print(stdout, "\nDatagrams count for the socket that received them: the "
 					 "kernel's events do not have their senders.\n");
 			break;
 		}
-	ip_print(stdout, "\n%s of CPU time was for no client\n",
-		 ip_format_ns(cli_wait_ns(&r->t, r->sums.nobody), t[0]));
+	ip_print(stdout, "\n%s of CPU time was for no %s\n",
+		 ip_format_ns(cli_wait_ns(&r->t, r->sums.nobody), t[0]),
+		 by_value(r) ? "request" : "client");
 }
 
 int cli_wait_clients(const char *dir, const struct cli_wait_options *o)
@@ -159,10 +237,9 @@ int cli_wait_clients(const char *dir, const struct cli_wait_options *o)
 	int ret = cli_wait_load(dir, o, &r.t);
 
 	if (ret == 0)
-		ret = read_intervals(&r, dir);
+		ret = by_value(&r) ? read_values(&r) : read_intervals(&r, dir);
 	if (ret == 0)
-		ret = ip_client_sums_make(r.t.trace, r.t.states, &r.intervals, &r.connections,
-					  o->by == CLI_WAIT_BY_CONNECTION, &r.sums);
+		ret = make_sums(&r);
 	if (ret == 0) {
 		cli_reader_warn(r.t.trace);
 		if (o->json)
@@ -173,6 +250,10 @@ int cli_wait_clients(const char *dir, const struct cli_wait_options *o)
 	}
 	ip_client_sums_clear(&r.sums);
 	ip_client_intervals_clear(&r.intervals);
+	ip_value_intervals_clear(&r.values);
+	for (size_t i = 0; r.ids && i < o->nvalues; i++)
+		ip_value_name_clear(&r.ids[i]);
+	free(r.ids);
 	ip_client_connections_clear(&r.connections);
 	cli_wait_clear(&r.t);
 	return ret;

@@ -10,7 +10,14 @@
 
 #include "cli/filter_options.h"
 
-enum cli_wait_by { CLI_WAIT_BY_FUNCTION, CLI_WAIT_BY_CLIENT, CLI_WAIT_BY_CONNECTION };
+#define CLI_WAIT_VALUES 8u
+
+enum cli_wait_by {
+	CLI_WAIT_BY_FUNCTION,
+	CLI_WAIT_BY_CLIENT,
+	CLI_WAIT_BY_CONNECTION,
+	CLI_WAIT_BY_VALUE
+};
 
 struct cli_wait_options {
 	struct cli_filter filter;
@@ -23,6 +30,10 @@ struct cli_wait_options {
 	double min_percent; /* of what all of a tree waited */
 	bool idle;	    /* idle waits are waits as others are */
 	enum cli_wait_by by;
+	/* by value: any of these is an id; from what; what ends work. NULL: from all; nothing */
+	const char *values[CLI_WAIT_VALUES];
+	size_t nvalues;
+	const char *ids, *ends;
 };
 
 /* Prints what the functions of a trace waited for. Returns 0, or -1 with an error. */

@@ -99,7 +99,8 @@ def test_idle_waits_are_told_apart(quiet):
         parts += sum(b["ns"] for b in f["blocked"])
         assert abs(f["elapsed_ns"] - parts) <= max(1000, f["elapsed_ns"] / 1000), f
         assert abs(f["idle_ns"] - sum(b["idle_ns"] for b in f["blocked"])) < 10, f
-    outer = sum(functions[name]["idle_ns"] for name in ("event_loop", "pool_worker", "maintain", "disk"))
+    threads = ("event_loop", "pool_worker", "maintain", "disk")
+    outer = sum(functions[name]["idle_ns"] for name in threads)
     assert abs(document["idle_ns"] - outer) < 10, document
 
 
@@ -177,13 +178,12 @@ def test_a_graph_without_kernel_events(quiet, top, builddir, programs):
     actor = actors.Actor("root", 0, top, builddir)
     steady = actor.dir() / "trace"
     program = programs.simple("idle_server", placement="fentry")
-    done = actor.run(
-        ["sh", "-c", f"sleep 1 | {actor.iprobe_path} run -q -o {steady} -f poll_events -- {program}"]
-    )
+    command = f"{actor.iprobe_path} run -q -o {steady} -f poll_events -- {program}"
+    done = actor.run(["sh", "-c", f"sleep 1 | {command}"])
     assert done.returncode == 0, repr(done)
     text = actor.iprobe("graph", steady).stdout
     assert "poll_events itself has most of it" in text and "(--kernel)" in text, text
-    assert json.loads(actor.iprobe("graph", "--json", steady).stdout)["idle_ns"] == 0
+    assert json.loads(actor.iprobe("graph", "--json", steady).stdout).get("idle_ns") is None
     actor.cleanup()
 
 

@@ -19,7 +19,7 @@
 struct maker {
 	const struct ip_states *states;
 	const struct ip_client_intervals *intervals;
-	const struct ip_client_connections *connections;
+	const struct ip_client_names *names;
 	struct ip_client_sums *to;
 	uint32_t *client_of; /* by connection: index into to->clients */
 	struct ip_wait_sums functions;
@@ -177,28 +177,38 @@ static int by_text(const void *left, const void *right)
 }
 
 /* Puts connections with the same other end together. */
-static int group(struct maker *m, bool by_port)
+static int group(struct maker *m)
 {
-	const struct ip_client_connections *all = m->connections;
-	struct name *names = calloc(all->nclients + 1, sizeof(*names));
+	const struct ip_client_names *all = m->names;
+	const bool by_port = all->naming == IP_CLIENT_OTHER_END_AND_PORT;
+	struct name *names = calloc(all->n + 1, sizeof(*names));
 	struct ip_client_sums *to = m->to;
 	size_t n = 0, used = 0, nameless;
-	_cleanup_free_ bool *served = calloc(all->nclients + 1, sizeof(*served));
+	_cleanup_free_ bool *served = calloc(all->n + 1, sizeof(*served));
 
 	for (size_t i = 0; served && i < m->intervals->n; i++)
 		served[m->intervals->items[i].client] = true;
-	m->client_of = calloc(all->nclients + 1, sizeof(*m->client_of));
-	to->clients = calloc(all->nclients + 1, sizeof(*to->clients));
-	to->memory = calloc(all->nclients + 1, NAME_MOST);
+	m->client_of = calloc(all->n + 1, sizeof(*m->client_of));
+	to->clients = calloc(all->n + 1, sizeof(*to->clients));
+	to->memory = calloc(all->naming == IP_CLIENT_EACH ? 1 : all->n + 1, NAME_MOST);
 	if (!served || !names || !m->client_of || !to->clients || !to->memory) {
 		free(names);
 		return ip_error("out of memory");
 	}
-	for (size_t i = 0; i < all->nclients; i++) {
-		if (!all->clients[i])
+	for (size_t i = 0; all->naming == IP_CLIENT_EACH && i < all->n; i++) {
+		to->clients[to->n].name = all->texts[i];
+		to->clients[to->n].number = i;
+		m->client_of[i] = to->n++;
+	}
+	if (all->naming == IP_CLIENT_EACH) {
+		free(names);
+		return 0;
+	}
+	for (size_t i = 0; i < all->n; i++) {
+		if (!all->texts[i])
 			continue;
 		names[n] = (struct name){to->memory + used, i};
-		ip_client_name(all->clients[i], by_port, names[n++].text, NAME_MOST);
+		ip_client_name(all->texts[i], by_port, names[n++].text, NAME_MOST);
 		used += NAME_MOST;
 	}
 	if (n)
@@ -208,12 +218,10 @@ static int group(struct maker *m, bool by_port)
 			to->clients[to->n++].name = names[i].text;
 		m->client_of[names[i].connection] = to->n - 1;
 		to->clients[to->n - 1].connections++;
-		to->clients[to->n - 1].datagrams |=
-			ip_client_connections_is_datagram(all, all->clients[names[i].connection]);
 	}
 	nameless = to->n;
-	for (size_t i = 0; i < all->nclients; i++)
-		if (!all->clients[i] && served[i]) {
+	for (size_t i = 0; i < all->n; i++)
+		if (!all->texts[i] && served[i]) {
 			m->client_of[i] = nameless;
 			to->clients[nameless].connections++;
 			to->n = nameless + 1;
@@ -223,16 +231,15 @@ static int group(struct maker *m, bool by_port)
 }
 
 /* CPU time of the target's threads. */
-static uint64_t cpu_time(const struct ip_states *states,
-			 const struct ip_client_connections *connections)
+static uint64_t cpu_time(const struct ip_states *states, const struct ip_client_names *names)
 {
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < states->n; i++) {
 		const struct ip_thread_states *t = &states->threads[i];
 
-		if (!t->nspans || !connections->pid_of(connections->context, t->tid,
-						       t->end < states->end ? t->end : states->end))
+		if (!t->nspans || !names->pid_of(names->context, t->tid,
+						 t->end < states->end ? t->end : states->end))
 			continue;
 		for (size_t k = 0; k < t->nspans; k++) {
 			const uint64_t end = k + 1 < t->nspans ? t->spans[k + 1].from : states->end;
@@ -299,18 +306,16 @@ static int sort(struct maker *m)
 
 int ip_client_sums_make(struct ip_trace_reader *trace, const struct ip_states *states,
 			const struct ip_client_intervals *intervals,
-			const struct ip_client_connections *connections, bool by_port,
-			struct ip_client_sums *ret)
+			const struct ip_client_names *names, struct ip_client_sums *ret)
 {
 	static const struct ip_open_calls_ops ops = {on_run, pass, on_opened, NULL};
-	struct maker m = {
-		.states = states, .intervals = intervals, .connections = connections, .to = ret};
-	const uint64_t whole = cpu_time(states, connections);
+	struct maker m = {.states = states, .intervals = intervals, .names = names, .to = ret};
+	const uint64_t whole = cpu_time(states, names);
 	uint64_t charged = 0;
 	int result;
 
 	*ret = (struct ip_client_sums){0};
-	result = group(&m, by_port);
+	result = group(&m);
 	for (size_t i = 0; result == 0 && i < intervals->n; i++) {
 		const struct ip_client_interval *interval = &intervals->items[i];
 		struct ip_client_sum *sum = &ret->clients[m.client_of[interval->client]];
@@ -318,6 +323,8 @@ int ip_client_sums_make(struct ip_trace_reader *trace, const struct ip_states *s
 		add_parts(states, ip_states_find(states, interval->tid, interval->from), interval,
 			  interval->from, interval->to, &sum->parts);
 		sum->requests += interval->begins;
+		sum->from = !sum->from || interval->from < sum->from ? interval->from : sum->from;
+		sum->to = interval->to > sum->to ? interval->to : sum->to;
 	}
 	if (result == 0) {
 		result = ip_open_calls_read(trace, &ops, &m, IP_NO_FUNCTION_AT, &ret->events);

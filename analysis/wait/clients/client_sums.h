@@ -18,8 +18,9 @@
 
 struct ip_client_sum {
 	const char *name; /* NULL: connections whose names are not known */
+	uint32_t number;  /* IP_CLIENT_EACH: which one */
 	uint64_t connections, requests;
-	bool datagrams;		    /* it is a socket of datagrams: all who have sent to it */
+	uint64_t from, to;	    /* TSC: the first and the last moment of work for it; 0: none */
 	struct ip_wait_parts parts; /* blocked: what is left of elapsed */
 };
 
@@ -39,12 +40,27 @@ struct ip_client_sums {
 	char *memory; /* private: of the names */
 };
 
-/* Adds up. connections: those that the intervals name. by_port: each port of a client's machine is
- * another client. *ret: the caller clears it in any case. Returns 0, or -1 with an error. */
+/* Who the clients of intervals are. */
+struct ip_client_names {
+	const char *const *texts; /* borrowed; NULL: it has no name */
+	size_t n;
+	/* What makes several of them one: the other end of a connection, without or with its port;
+	 * or each is one. */
+	enum ip_client_naming {
+		IP_CLIENT_OTHER_END,
+		IP_CLIENT_OTHER_END_AND_PORT,
+		IP_CLIENT_EACH
+	} naming;
+	/* the process of a thread at a time; 0: it is none of the target's */
+	uint32_t (*pid_of)(const void *context, int32_t tid, uint64_t tsc);
+	const void *context;
+};
+
+/* Adds up. names must outlive *ret, which the caller clears in any case. Returns 0, or -1 with an
+ * error. */
 int ip_client_sums_make(struct ip_trace_reader *trace, const struct ip_states *states,
 			const struct ip_client_intervals *intervals,
-			const struct ip_client_connections *connections, bool by_port,
-			struct ip_client_sums *ret);
+			const struct ip_client_names *names, struct ip_client_sums *ret);
 void ip_client_sums_clear(struct ip_client_sums *sums);
 
 /* Writes the other end in the name of a connection, "tcp 10.0.0.1:80 - 10.0.0.9:4711": "10.0.0.9",
