@@ -54,6 +54,7 @@ static const char help[] =
 	"      --process PROC   this process only: a pid, or a name with wildcards\n"
 	"      --details SIZE   html: room for short calls, one by one (default 8M; 0: only their "
 	"sums)\n"
+	"      --idle           html: count the time in which threads wait for new work, too\n"
 	"  -j, --jobs N         read with so many threads (default: one for each CPU)\n"
 	"      --off-cpu        folded: the time off the CPU, by what was waited for, in "
 	"microseconds\n"
@@ -155,7 +156,7 @@ struct options {
 	const struct format *format;
 	uint64_t details;
 	bool details_given;
-	bool off_cpu, off_wake;
+	bool off_cpu, off_wake, idle;
 };
 
 /* Warns of a large file before it is written. It is not known yet how many events each function
@@ -286,6 +287,7 @@ static int show(const char *dir, const struct options *o)
 					    .by_thread = o->filter.by_thread,
 					    .by_process = o->filter.by_process,
 					    .off_wake = o->off_wake,
+					    .idle = o->idle,
 					    .damage = cli_wait_export_damage,
 					    .unknown = &unknown,
 					    .unchosen = &unchosen};
@@ -339,7 +341,7 @@ static const char *said_of(const char *name)
 	return "";
 }
 
-enum { OPT_OFF_CPU = 256, OPT_OFF_WAKE };
+enum { OPT_OFF_CPU = 256, OPT_OFF_WAKE, OPT_IDLE };
 
 static int take(const char *command, int option, void *context)
 {
@@ -370,6 +372,9 @@ static int take(const char *command, int option, void *context)
 	case 'd':
 		o->other = optarg;
 		break;
+	case OPT_IDLE:
+		o->idle = true;
+		break;
 	case OPT_OFF_WAKE:
 		o->off_wake = true;
 		/* fallthrough */
@@ -390,6 +395,7 @@ int cmd_export(int argc, char **argv)
 						     {"details", required_argument, NULL, 'D'},
 						     CLI_FILTER_PROCESS,
 						     {"diff", required_argument, NULL, 'd'},
+						     {"idle", no_argument, NULL, OPT_IDLE},
 						     {"off-cpu", no_argument, NULL, OPT_OFF_CPU},
 						     {"off-wake", no_argument, NULL, OPT_OFF_WAKE},
 						     CLI_FILTER_FULL_NAMES,
@@ -412,6 +418,8 @@ int cmd_export(int argc, char **argv)
 		return no_format(argv[0], o.path);
 	if (o.other && o.format->run != ip_export_html)
 		return cli_usage(argv[0], "--diff goes with --format html only");
+	if (o.idle && o.format->run != ip_export_html)
+		return cli_usage(argv[0], "--idle goes with --format html only");
 	if (o.details_given && o.format->run != ip_export_html)
 		return cli_usage(argv[0], "--details goes with --format html only");
 	if (o.off_cpu && o.format->run != ip_export_folded)

@@ -29,6 +29,7 @@ struct ip_export_options {
 	/* is told of what is wrong with the kernel's events where waits is not used, a line each
 	 */
 	void (*damage)(const char *line);
+	bool idle;	  /* html: idle waits are not set aside */
 	bool off_wake;	  /* off-CPU stacks: with who ended each wait */
 	uint64_t details; /* html: bytes that short calls may take, one by one */
 	/* gets the number of events that were read where none of them is in the file, else 0 */

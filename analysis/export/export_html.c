@@ -25,6 +25,8 @@
 #include "analysis/profile/tree_compare.h"
 #include "analysis/read/members.h"
 #include "analysis/read/names.h"
+#include "analysis/wait/idle_tree.h"
+#include "analysis/wait/trace_waits.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
@@ -54,8 +56,9 @@ struct page {
 	bool *ranked;	 /* by function of the session: it has a histogram */
 	/* functions that have no histogram because there are too many functions */
 	uint32_t unranked;
-	uint64_t began, ended; /* the recording, TSC */
-	uint64_t recorded;     /* for how long, ticks */
+	struct ip_idle_waits idle; /* set aside */
+	uint64_t began, ended;	   /* the recording, TSC */
+	uint64_t recorded;	   /* for how long, ticks */
 	const char *separator;
 };
 
@@ -494,7 +497,8 @@ static int put_waits(struct page *p)
 	const struct ip_html_waits_options options = {.export = p->options,
 						      .threads = p->threads,
 						      .shown = p->shown,
-						      .nshown = p->nfunctions};
+						      .nshown = p->nfunctions,
+						      .idle = &p->idle};
 	_cleanup_free_ char *waits = NULL;
 
 	if (!p->options->waits)
@@ -556,6 +560,14 @@ static int collect(struct page *p)
 				&p->timeline) < 0 ||
 	    ip_latencies_collect(p->trace, p->ranked, HEAT, p->options->tid, &p->latencies) < 0)
 		return -1;
+	/* two traces are compared as they are */
+	if (p->options->waits && !p->options->idle && !p->options->other) {
+		if (ip_idle_waits_find(p->trace, p->options->waits->states,
+				       &p->options->waits->descriptors, &p->idle) < 0 ||
+		    ip_idle_tree_fill_from(p->tree, p->trace, &p->idle) < 0)
+			return -1;
+		ip_calltree_take_off_idle(p->tree);
+	}
 	p->nfunctions = p->trace->session->nfunctions + (p->threads ? p->threads->n : 0);
 	if (p->options->other) {
 		if (ip_tree_compare_create(p->tree, p->trace->session, p->options->other,
@@ -611,6 +623,7 @@ int ip_export_html(struct ip_trace_reader *trace, const struct ip_export_options
 		ret = put(&p);
 	ip_stats_destroy(p.stats);
 	ip_calltree_destroy(p.tree);
+	ip_idle_waits_clear(&p.idle);
 	ip_tree_threads_destroy(p.threads);
 	ip_timeline_destroy(p.timeline);
 	ip_timeline_details_destroy(p.details);

@@ -31,7 +31,7 @@
 
 static uint64_t blocked(const struct ip_wait_parts *w)
 {
-	return w->elapsed - w->cpu - w->unknown;
+	return w->elapsed - w->cpu - w->unknown - w->idle;
 }
 
 uint32_t ip_html_waits_object(struct ip_html_waits_writer *p, uint32_t object)
@@ -74,9 +74,13 @@ static void put_function(struct ip_html_waits_writer *p, uint32_t f, size_t at)
 	ip_json_uint(&p->j, NULL, ip_html_waits_ns(p, parts->runqueue));
 	ip_json_uint(&p->j, NULL, ip_html_waits_ns(p, parts->unknown));
 	for (size_t n = 0; at < w->nwaits && w->waits[at].owner == f && n < BY_ONE; at++, n++) {
-		ip_json_uint(&p->j, NULL, ip_html_waits_object(p, w->waits[at].object));
-		ip_json_uint(&p->j, NULL, ip_html_waits_ns(p, w->waits[at].ticks));
-		ip_json_uint(&p->j, NULL, w->waits[at].count);
+		const struct ip_wait_sum *sum = &w->waits[at];
+
+		if (sum->ticks == sum->idle && sum->idle)
+			continue;
+		ip_json_uint(&p->j, NULL, ip_html_waits_object(p, sum->object));
+		ip_json_uint(&p->j, NULL, ip_html_waits_ns(p, sum->ticks - sum->idle));
+		ip_json_uint(&p->j, NULL, sum->count - sum->idle_count);
 	}
 	ip_json_int(&p->j, NULL, -1);
 }
@@ -104,6 +108,11 @@ static int put_functions(struct ip_html_waits_writer *p)
 	for (uint32_t i = 0; i < n && i < FUNCTIONS; i++)
 		put_function(p, order[i], w->nwaits ? first[order[i]] : 0);
 	ip_json_end_array(&p->j);
+	ip_json_array(&p->j, "functions_idle"); /* in the same order */
+	for (uint32_t i = 0; i < n && i < FUNCTIONS; i++)
+		ip_json_uint(&p->j, NULL, ip_html_waits_ns(p, w->functions[order[i]].idle));
+	ip_json_end_array(&p->j);
+	ip_json_uint(&p->j, "idle", ip_html_waits_ns(p, ip_wait_profile_idle(w)));
 	ip_json_uint(&p->j, "functions_left_out", n > FUNCTIONS ? n - FUNCTIONS : 0);
 	return 0;
 }
@@ -169,7 +178,8 @@ char *ip_html_waits(struct ip_trace_reader *trace, const struct ip_html_waits_op
 		.trace = trace, .options = options, .waits = options->export->waits};
 	const struct ip_wait_paths_options paths = {.roots = options->export->selected,
 						    .tid = options->export->tid,
-						    .threads = options->threads};
+						    .threads = options->threads,
+						    .idle = options->idle};
 	char *json = NULL;
 	FILE *memory = NULL;
 	size_t size;

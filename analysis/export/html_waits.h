@@ -7,6 +7,7 @@
 #define IP_HTML_WAITS_H
 
 #include "analysis/export/export.h"
+#include "analysis/wait/idle_waits.h"
 
 #define IP_HTML_NO_FUNCTION UINT32_MAX
 
@@ -15,6 +16,7 @@ struct ip_html_waits_options {
 	const struct ip_tree_threads *threads;	/* first level of call paths; NULL: none */
 	const uint32_t *shown; /* by function or thread: its index in the page; or no function */
 	uint32_t nshown;       /* of them */
+	const struct ip_idle_waits *idle; /* set aside; NULL: none */
 };
 
 /* Returns the JSON in one line, which the caller frees. Times count from the begin of the trace, in

@@ -30,7 +30,8 @@ static struct ip_calltree *grow_tree(struct ip_html_waits_writer *p)
 		const struct ip_wait_path *path = &p->paths->items[i];
 		uint32_t node;
 
-		if (path->object == IP_PATH_CPU || path->object == IP_PATH_UNKNOWN)
+		if (path->object == IP_PATH_CPU || path->object == IP_PATH_UNKNOWN ||
+		    path->object == IP_PATH_IDLE)
 			continue;
 		node = ip_calltree_child(
 			tree, path->node,

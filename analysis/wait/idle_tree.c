@@ -189,20 +189,16 @@ static void limit(struct ip_calltree *tree)
 	}
 }
 
-static int fill(struct ip_calltree *tree, struct ip_trace_reader *trace,
-		const struct ip_trace_waits *waits)
+int ip_idle_tree_fill_from(struct ip_calltree *tree, struct ip_trace_reader *trace,
+			   const struct ip_idle_waits *idle)
 {
 	static const struct ip_frames_ops ops = {
 		.opened = on_opened, .left = on_left, .resumed = on_resumed, .closed = on_closed};
-	struct ip_idle_waits idle;
-	struct filler f = {.tree = tree, .trace = trace, .idle = &idle};
+	struct filler f = {.tree = tree, .trace = trace, .idle = idle};
 	const struct ip_trace_visitor visitor = {.ops = &ops, .context = &f, .run = on_run};
 	uint64_t events;
-	int ret = ip_idle_waits_find(trace, waits->states, &waits->descriptors, &idle);
+	int ret = idle->n ? ip_trace_reader_visit(trace, &visitor, &events) : 0;
 
-	if (ret == 0 && idle.n)
-		ret = ip_trace_reader_visit(trace, &visitor, &events);
-	ip_idle_waits_clear(&idle);
 	free(f.stack);
 	limit(tree);
 	return f.failed ? -1 : ret;
@@ -211,12 +207,16 @@ static int fill(struct ip_calltree *tree, struct ip_trace_reader *trace,
 int ip_idle_tree_fill(struct ip_calltree *tree, struct ip_trace_reader *trace, bool *ret_known)
 {
 	struct ip_trace_waits *waits = NULL;
+	struct ip_idle_waits idle;
 	int got = ip_trace_waits_read(trace, &waits);
 
 	*ret_known = got > 0;
 	if (got <= 0)
 		return got;
-	got = fill(tree, trace, waits);
+	got = ip_idle_waits_find(trace, waits->states, &waits->descriptors, &idle);
+	if (got == 0)
+		got = ip_idle_tree_fill_from(tree, trace, &idle);
+	ip_idle_waits_clear(&idle);
 	ip_trace_waits_destroy(waits);
 	return got;
 }

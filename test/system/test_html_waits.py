@@ -18,7 +18,8 @@ NAP = 2e6  # ns, of test/programs/take_turns.c
 @pytest.fixture(scope="module")
 def page_of(turns):  # noqa: F811
     actor, trace = turns
-    return export(actor, trace)
+    # consume() waits for work: without the option that is set aside (test_wait_idle.py)
+    return export(actor, trace, "--idle")
 
 
 def bars(lane, kind, columns):

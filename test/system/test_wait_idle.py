@@ -187,6 +187,39 @@ def test_a_graph_without_kernel_events(quiet, top, builddir, programs):
     actor.cleanup()
 
 
+def page_of(quiet, *options):
+    done = quiet("export", "--format", "html", *options)
+    assert done.returncode == 0, repr(done)
+    return done.stdout, json.loads(re.search(r'id="data">(.*?)</script>', done.stdout, re.S)[1])
+
+
+def flame(data):
+    """Times of the flame graph's call paths, by the function that they end with."""
+    nodes, width = data["tree"]["nodes"], data["tree"]["width"]
+    sums = {}
+    for i in range(0, len(nodes), width):
+        name = data["functions"][nodes[i]]["name"]
+        sums[name] = sums.get(name, 0) + nodes[i + 3]
+    return sums
+
+
+def test_the_page_goes_by_the_rest(quiet):
+    """Flame graphs and tab Waiting, with a column for what is set aside."""
+    (_, own), (_, whole) = page_of(quiet), page_of(quiet, "--idle")
+    idle = {f["function"]: f["idle_ns"] for f in said(quiet, "wait")["functions"]}
+    less, all_of_it = flame(own), flame(whole)
+    for name in BUSY | IDLE | {"event_loop"}:
+        assert abs(all_of_it[name] - less.get(name, 0) - idle[name]) < 100, name
+    assert abs(own["waits"]["idle"] - said(quiet, "wait")["idle_ns"]) < 100
+    assert whole["waits"]["idle"] == 0 and not any(whole["waits"]["functions_idle"])
+    assert sum(1 for ns in own["waits"]["functions_idle"] if ns) == len(IDLE) + 1
+    blocked = own["waits"]["tree"]["nodes"], whole["waits"]["tree"]["nodes"]
+    roots = [sum(n[i + 3] for i in range(0, len(n), 5) if not n[i + 1]) for n in blocked]
+    assert abs(roots[1] - roots[0] - own["waits"]["idle"]) < 1000, roots
+    done = quiet("export", "--format", "folded", "--idle")
+    assert done.returncode == 2 and "--idle goes with --format html only" in done.stderr
+
+
 def test_usage(quiet):
     for options in (("--of", "handle"), ("--locks",), ("--by", "client")):
         done = quiet("wait", "--idle", *options)

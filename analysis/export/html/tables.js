@@ -205,7 +205,8 @@ const waiting = (function () {
   const columns = [
     ["name", "function"], ["calls", "calls", count], ["elapsed", "elapsed", time],
     ["cpu", "on a CPU", time], ["runqueue", "run queue", time], ["blocked", "blocked", time],
-    ["unknown", "unknown", time], ["objects", "waits for"]];
+    ["unknown", "unknown", time], ...(data.waits.idle ? [["idle", "idle", time]] : []),
+    ["objects", "waits for"]];
   const head = $("waiting").querySelector("thead"), body = $("waiting").querySelector("tbody");
   let by = "blocked", down = true;
   const rows = [];
@@ -214,8 +215,9 @@ const waiting = (function () {
     const [fn, calls, elapsed, cpu, runqueue, unknown] = list.slice(i, i + 6), objects = [];
     for (i += 6; list[i] >= 0; i += 3)
       objects.push({ name: waits.object(list[i]), ns: list[i + 1], times: list[i + 2] });
-    rows.push({ fn, name: shown(fn), calls, elapsed, cpu, runqueue, unknown, objects,
-      blocked: Math.max(0, elapsed - cpu - runqueue - unknown) });
+    const idle = data.waits.functions_idle[rows.length];
+    rows.push({ fn, name: shown(fn), calls, elapsed, cpu, runqueue, unknown, idle, objects,
+      blocked: Math.max(0, elapsed - cpu - runqueue - unknown - idle) });
   }
   const row = element("tr");
   for (const [key, label] of columns) {

@@ -267,6 +267,9 @@ const waits = data.waits ? (function () {
 
   function notes() {
     const made = [];
+    if (all.idle)
+      made.push(`${time(all.idle)} in which threads waited for new work are set aside in flame ` +
+        "graphs and in Waiting (iprobe export --idle counts them)");
     if (all.lost) made.push(`${plural(all.lost, "event")} of the kernel lost`);
     if (all.threads_left_out)
       made.push(`states of ${plural(all.threads_left_out, "thread")} are not here`);
