@@ -14,7 +14,9 @@
 /* An open call; node 0: it is in none of the tree's. */
 struct open {
 	uint64_t start;
-	uint32_t node, function;
+	uint32_t node;
+	bool inner; /* the function is open below it, too */
+	bool again; /* and so is the node, since the tree is folded */
 };
 
 struct filler {
@@ -36,16 +38,6 @@ static uint64_t part(const struct ip_idle_wait *wait, uint64_t start, uint64_t e
 	return to > from ? to - from : 0;
 }
 
-/* Whether a call of the function, or of the node, is open below the i-th one. */
-static bool is_open_below(const struct filler *f, size_t i, bool node)
-{
-	for (size_t k = 0; k < i; k++)
-		if (f->stack[k].node && (node ? f->stack[k].node == f->stack[i].node
-					      : f->stack[k].function == f->stack[i].function))
-			return true;
-	return false;
-}
-
 /* A wait was in all open calls. */
 static void give(struct filler *f, const struct ip_idle_wait *wait, uint64_t end)
 {
@@ -64,10 +56,8 @@ static void give(struct filler *f, const struct ip_idle_wait *wait, uint64_t end
 			nodes[f->base].idle_outer += f->base ? ticks : 0;
 		}
 		first = false;
-		if (!is_open_below(f, i, true))
-			nodes[o->node].idle += ticks;
-		if (!is_open_below(f, i, false))
-			nodes[o->node].idle_outer += ticks;
+		nodes[o->node].idle += o->again ? 0 : ticks;
+		nodes[o->node].idle_outer += o->inner ? 0 : ticks;
 		if (i + 1 == f->n)
 			nodes[o->node].idle_self += ticks;
 	}
@@ -80,15 +70,20 @@ static void pass(struct filler *f, uint64_t ts, bool last)
 		give(f, f->next++, ts);
 }
 
-static uint32_t node_of(struct filler *f, uint32_t above, uint32_t function)
+/* again: whether it is the node of a call that is open already. */
+static uint32_t node_of(struct filler *f, uint32_t above, uint32_t function, bool inner,
+			bool *again)
 {
 	const struct ip_calltree_options *options = &f->tree->options;
 	uint32_t node;
 
+	*again = false;
 	if (!above && options->roots && !options->roots[function])
 		return 0;
-	for (node = options->fold ? above : 0; node && f->tree->nodes[node].function != function;)
+	for (node = options->fold && inner ? above : 0;
+	     node && f->tree->nodes[node].function != function;)
 		node = f->tree->nodes[node].parent;
+	*again = node;
 	if (node)
 		return node;
 	node = ip_calltree_child(f->tree, above ? above : f->base, function);
@@ -96,8 +91,11 @@ static uint32_t node_of(struct filler *f, uint32_t above, uint32_t function)
 	return node == IP_NO_NODE ? 0 : node;
 }
 
-static void push(struct filler *f, size_t depth, uint32_t function, uint64_t start)
+static void push(struct filler *f, size_t depth, const struct ip_frame *frame)
 {
+	const bool inner = frame->flags & IP_FRAME_INNER;
+	struct open *o;
+
 	if (depth >= f->room) {
 		const size_t room = depth < 128 ? 256 : 2 * depth;
 		struct open *stack = reallocarray(f->stack, room, sizeof(*stack));
@@ -111,8 +109,9 @@ static void push(struct filler *f, size_t depth, uint32_t function, uint64_t sta
 		f->stack = stack;
 		f->room = room;
 	}
-	f->stack[depth] = (struct open){
-		start, node_of(f, depth ? f->stack[depth - 1].node : 0, function), function};
+	o = &f->stack[depth];
+	*o = (struct open){.start = frame->start, .inner = inner};
+	o->node = node_of(f, depth ? o[-1].node : 0, frame->function, inner, &o->again);
 	f->n = depth + 1;
 }
 
@@ -123,7 +122,7 @@ static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 	if (f->skips || f->failed)
 		return;
 	pass(f, frame->start, false);
-	push(f, depth, frame->function, frame->start);
+	push(f, depth, frame);
 }
 
 static void on_left(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
@@ -143,7 +142,7 @@ static void on_resumed(void *context, const struct ip_frame *frame, size_t depth
 	if (f->skips || f->failed)
 		return;
 	pass(f, ts, false);
-	push(f, depth, frame->function, frame->start);
+	push(f, depth, frame);
 }
 
 static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,

@@ -81,7 +81,7 @@ struct maker {
 	size_t naskings, asking; /* asking: the next one of the thread */
 	struct candidate *candidates;
 	size_t ncandidates;
-	uint64_t *unfinished; /* numbers of calls that never ended, the innermost first */
+	uint64_t *unfinished; /* numbers of calls that never ended */
 	size_t nunfinished;
 	bool failed, begun;
 	bool called; /* the run has had a call: what was before is not known to be outside of one */
@@ -279,12 +279,17 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 	m->n = depth < m->n ? depth : m->n;
 }
 
+static int by_number(const void *left, const void *right)
+{
+	const uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+
+	return a < b ? -1 : a > b;
+}
+
 static bool never_ends(const struct maker *m, uint64_t frame)
 {
-	for (size_t i = 0; frame && i < m->nunfinished; i++)
-		if (m->unfinished[i] == frame)
-			return true;
-	return false;
+	return frame && m->nunfinished &&
+	       bsearch(&frame, m->unfinished, m->nunfinished, sizeof(frame), by_number);
 }
 
 static uint32_t depth_of(const struct ip_calltree *tree, uint32_t node)
@@ -355,6 +360,8 @@ static void finish(struct maker *m)
 		m->failed = true;
 		return;
 	}
+	if (m->nunfinished)
+		qsort(m->unfinished, m->nunfinished, sizeof(*m->unfinished), by_number);
 	node = outermost(m);
 	for (size_t i = 0; i < m->ncandidates && !m->failed; i++) {
 		const struct candidate *c = &m->candidates[i];

@@ -150,7 +150,7 @@ def test_the_table(served):
 def test_usage(served):
     _, wait = served
     for options, words in (
-        (("--by", "user"), "--by takes function, process, client or connection"),
+        (("--by", "user"), "--by takes function, process, client, connection or value:NAME"),
         (("--by", "client", "--of", "serve"), "does not go with --of,"),
         (("--by", "client", "--tid", "1"), "does not go with --of, --tree, --locks and --tid"),
     ):

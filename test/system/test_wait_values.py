@@ -12,7 +12,7 @@ import time
 import pytest
 
 from iptest import actor as actors
-from test_wait import skip_without_events
+from test_wait import skip_without_events, traced  # noqa: F401
 
 IDS = [4, 9, 4, 14, 9, 4]  # ms of the child's work for each, of test/programs/id_requests.c
 FRONT, AFTER = 2, 2  # ms
@@ -146,3 +146,39 @@ def test_usage(served):
     ):
         said = wait(*options)
         assert said.returncode == code and words in said.stderr, repr(said)
+
+
+HOSTILE = """
+#include <iprobe/probe.h>
+#include <stdio.h>
+int main(void)
+{
+	static char text[32];
+	for (int i = 0; i < 50010; i++) {
+		snprintf(text, sizeof(text), "\\x1b[31m%d\\n", i);
+		IPROBE_POINT(request, text);
+	}
+	return 0;
+}
+"""
+
+
+def test_hostile_ids(traced, top):  # noqa: F811
+    """Of any bytes, and more than there are rows for."""
+    folder = traced.dir()
+    (folder / "many.c").write_text(HOSTILE, encoding="ascii")
+    wrapper = traced.builddir / "coldpatch" / "iprobe-cc"
+    command = [wrapper, "-O1", "-g", f"-I{top}/include", "many.c", "-o", "many"]
+    built = traced.run(command, cwd=folder)
+    assert built.returncode == 0, repr(built)
+    options = ("-q", "--kernel", "--args", "--memory", "64M", "--kernel-buffer", "64M")
+    done = traced.iprobe("run", *options, "-o", folder / "trace", "--", folder / "many")
+    assert done.returncode == 0, repr(done)
+    said = traced.iprobe("wait", "--by", "value:text", folder / "trace")
+    assert said.returncode == 0 and "\x1b" not in said.stdout, repr(said)
+    document = json.loads(
+        traced.iprobe("wait", "--json", "--by", "value:text", folder / "trace").stdout
+    )
+    rows = document["values"]
+    assert sum(v["times"] for v in rows) + document["lost"] == 50010
+    assert len(rows) == 50001 and [v["is"] for v in rows].count("others") == 1
