@@ -35,7 +35,7 @@ ENDLESS = re.compile(
     r"iprobe (attach|top|hist .*--interval) ?(?!.*(--(duration|iterations|until|dry-run)))"
 )
 # these have no session, and go on until they are ended
-LIVE = re.compile(r"iprobe (syscalls|wait) (?=.*\$\(pidof)(?!.*--duration)")
+LIVE = re.compile(r"iprobe (syscalls|wait) (?=.*(\$\(pidof|--name|--unit))(?!.*--duration)")
 # these ask a session that must be there already
 BESIDE = {
     "iprobe snapshot": "iprobe attach $(pidof server) --overwrite -o flight",
