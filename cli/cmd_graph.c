@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "analysis/wait/idle_tree.h"
+#include "analysis/wait/idle/idle_tree.h"
 #include "cli/cli.h"
 #include "cli/filter/filter_check.h"
 #include "cli/filter_options.h"

@@ -25,7 +25,7 @@
 #include "analysis/profile/tree_compare.h"
 #include "analysis/read/members.h"
 #include "analysis/read/names.h"
-#include "analysis/wait/idle_tree.h"
+#include "analysis/wait/idle/idle_tree.h"
 #include "analysis/wait/trace_waits.h"
 #include "common/cleanup.h"
 #include "common/error.h"

@@ -7,7 +7,7 @@
 #define IP_HTML_WAITS_H
 
 #include "analysis/export/export.h"
-#include "analysis/wait/idle_waits.h"
+#include "analysis/wait/idle/idle_waits.h"
 
 #define IP_HTML_NO_FUNCTION UINT32_MAX
 

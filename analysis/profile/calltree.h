@@ -35,7 +35,7 @@ struct ip_call_node {
 	 * node. */
 	uint64_t outer;
 	uint64_t self;
-	/* of total, outer and self, what was idle (analysis/wait/idle_tree.h); 0: not known */
+	/* of total, outer and self, what was idle (analysis/wait/idle/idle_tree.h); 0: not known */
 	uint64_t idle, idle_outer, idle_self;
 };
 

@@ -15,7 +15,7 @@
 #include "analysis/callstack/trace.h"
 #include "analysis/profile/calltree.h"
 #include "analysis/wait/descriptors/descriptors.h"
-#include "analysis/wait/idle_waits.h"
+#include "analysis/wait/idle/idle_waits.h"
 #include "analysis/wait/thread_states.h"
 #include "analysis/wait/wait_object.h"
 

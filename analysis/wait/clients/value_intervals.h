@@ -25,7 +25,7 @@
 #include "analysis/read/value_key.h"
 #include "analysis/read/value_name.h"
 #include "analysis/wait/clients/client_intervals.h"
-#include "analysis/wait/idle_waits.h"
+#include "analysis/wait/idle/idle_waits.h"
 
 #define IP_REQUEST_IDS_MOST 50000u /* those that come later are one, without a value */
 

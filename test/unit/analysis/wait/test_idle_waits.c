@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "analysis/wait/descriptors/service_ports.h"
-#include "analysis/wait/idle_waits.h"
+#include "analysis/wait/idle/idle_waits.h"
 #include "common/abi/ring.h"
 #include "common/elf/probe_list.h"
 #include "test/unit/analysis/wait/kernel_writer.h"

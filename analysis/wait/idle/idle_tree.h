@@ -8,7 +8,7 @@
 
 #include "analysis/callstack/trace.h"
 #include "analysis/profile/calltree.h"
-#include "analysis/wait/idle_waits.h"
+#include "analysis/wait/idle/idle_waits.h"
 
 /* Fills in the idle times of a tree that ip_calltree_collect() has made of the trace. Where the
  * trace has no events of the kernel nothing is idle. *ret_known: whether it has some. Returns 0, or

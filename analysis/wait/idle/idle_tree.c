@@ -2,12 +2,12 @@
 /*
  * Gives idle waits to the call paths that they were in.
  */
-#include "analysis/wait/idle_tree.h"
+#include "analysis/wait/idle/idle_tree.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/wait/idle_waits.h"
+#include "analysis/wait/idle/idle_waits.h"
 #include "analysis/wait/trace_waits.h"
 #include "common/error.h"
 

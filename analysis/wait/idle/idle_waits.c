@@ -2,49 +2,27 @@
 /*
  * Finds idle waits. idle_waits.h has the rules.
  */
-#include "analysis/wait/idle_waits.h"
+#include "analysis/wait/idle/idle_waits.h"
 
-#include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 
 #include "analysis/profile/calltree.h"
-#include "analysis/read/kernel_reader.h"
 #include "analysis/wait/descriptors/service_ports.h"
-#include "analysis/wait/wait_object.h"
+#include "analysis/wait/idle/idle_calls.h"
+#include "analysis/wait/idle/idle_kind.h"
 #include "common/array.h"
 #include "common/error.h"
 
-#ifndef SYS_futex_wait
-#define SYS_futex_wait 455
-#endif
-
-#define ASKINGS_MOST (64u << 20) /* what comes behind does not count */
-#define SHARE	     10u	 /* a path with one wait counts from a tenth of the time on */
-
-enum kind {
-	NONE,
-	ASKS,	/* it counts for which one is outermost, and is never idle */
-	PIPE,	/* the same, and it is idle if the calls around it never end */
-	WORK,	/* it may be idle */
-	SLEEPS, /* it is idle if the calls around it never end, and does not count */
-	CALLED, /* no wait: the thread has asked for work, whether it was blocked or not */
-};
+#define SHARE 10u /* a path with one wait counts from a tenth of the time on */
 
 /* A wait that may matter, in a run. */
 struct candidate {
 	uint64_t from, ticks;
 	uint64_t frame; /* the innermost call's number; 0: in none */
 	uint32_t node, wait;
-	uint32_t count; /* CALLED: so often in a row; else whether it counts */
+	uint32_t count; /* IP_IDLE_CALLED: so often in a row; else whether it counts */
 	uint8_t kind;
-};
-
-/* A thread asks for work by a call that returns at once if there is some. */
-struct asking {
-	uint64_t tsc;
-	int32_t tid;
 };
 
 /* An open call. */
@@ -77,8 +55,8 @@ struct maker {
 	size_t run;
 	uint32_t pid;
 	int32_t tid;
-	struct asking *askings;	 /* by thread, then by time */
-	size_t naskings, asking; /* asking: the next one of the thread */
+	struct ip_idle_calls askings;
+	size_t asking; /* the next one of the thread */
 	struct candidate *candidates;
 	size_t ncandidates;
 	uint64_t *unfinished; /* numbers of calls that never ended */
@@ -87,76 +65,12 @@ struct maker {
 	bool called; /* the run has had a call: what was before is not known to be outside of one */
 };
 
-static enum kind kind_of_socket(const struct maker *m, const struct ip_wait_object *o, bool reads)
-{
-	const enum ip_socket_role role =
-		o->text ? ip_service_ports_role(&m->ports, o->text) : IP_SOCKET_OTHER;
-
-	if (role == IP_SOCKET_MADE)
-		return ASKS;
-	return !reads || role == IP_SOCKET_ACCEPTED || role == IP_SOCKET_DATAGRAM ||
-			       role == IP_SOCKET_WAITS
-		       ? WORK
-		       : ASKS;
-}
-
-/* Calls by which a thread asks for work, and which return at once if there is some. */
-static bool asks_at_once(uint16_t number)
-{
-	const struct ip_thread_call call = {.number = number};
-
-	return ip_wait_is_poll(&call) || number == SYS_accept || number == SYS_accept4;
-}
-
-static enum kind kind_of(const struct maker *m, const struct ip_thread_wait *wait)
-{
-	const struct ip_thread_call *call = &wait->call;
-	struct ip_wait_object o;
-
-	if (call->number == IP_NO_CALL || wait->kind != 'S')
-		return NONE;
-	switch (call->number) {
-	case SYS_accept:
-	case SYS_accept4:
-	case SYS_pause:
-	case SYS_rt_sigsuspend:
-	case SYS_rt_sigtimedwait:
-	case SYS_futex_wait:
-		return WORK;
-	case SYS_futex:
-		return ip_wait_is_lock(call) ? NONE : WORK;
-	case SYS_nanosleep:
-	case SYS_clock_nanosleep:
-		return SLEEPS;
-	case SYS_io_uring_enter:
-	case SYS_io_getevents:
-	case SYS_io_pgetevents:
-		return ASKS;
-	default:
-		break;
-	}
-	ip_wait_object_of(wait, m->descriptors, m->pid, &o);
-	if (ip_wait_is_poll(call))
-		return o.kind == IP_WAIT_SOCKET ? kind_of_socket(m, &o, false) : WORK;
-	switch (call->number) {
-	case SYS_read:
-	case SYS_readv:
-	case SYS_recvfrom:
-	case SYS_recvmsg:
-	case SYS_recvmmsg:
-		return o.kind == IP_WAIT_SOCKET ? kind_of_socket(m, &o, true)
-		       : o.kind == IP_WAIT_PIPE ? PIPE
-						: NONE;
-	default:
-		return NONE;
-	}
-}
-
 static int add_candidate(struct maker *m, const struct candidate *c)
 {
 	struct candidate *last = m->ncandidates ? &m->candidates[m->ncandidates - 1] : NULL;
 
-	if (c->kind == CALLED && last && last->kind == CALLED && last->node == c->node) {
+	if (c->kind == IP_IDLE_CALLED && last && last->kind == IP_IDLE_CALLED &&
+	    last->node == c->node) {
 		last->count += last->count < UINT32_MAX;
 		return 0;
 	}
@@ -170,10 +84,10 @@ static int add_candidate(struct maker *m, const struct candidate *c)
 static void pass_askings(struct maker *m, uint64_t ts)
 {
 	const struct candidate c = {
-		.node = m->n ? m->stack[m->n - 1].node : 0, .kind = CALLED, .count = 1};
+		.node = m->n ? m->stack[m->n - 1].node : 0, .kind = IP_IDLE_CALLED, .count = 1};
 
-	for (; m->asking < m->naskings && m->askings[m->asking].tid == m->tid &&
-	       m->askings[m->asking].tsc <= ts && !m->failed;
+	for (; m->asking < m->askings.n && m->askings.items[m->asking].tid == m->tid &&
+	       m->askings.items[m->asking].tsc <= ts && !m->failed;
 	     m->asking++)
 		m->failed = m->called && add_candidate(m, &c) < 0;
 }
@@ -201,10 +115,11 @@ static void pass(struct maker *m, uint64_t ts, bool last)
 			return;
 		if (s->state != IP_THREAD_BLOCKED || s->wait >= t->nwaits || !m->called)
 			continue;
-		c.kind = kind_of(m, &t->waits[s->wait]);
-		if (c.kind == NONE || !c.ticks)
+		c.kind = ip_idle_kind_of(m->descriptors, &m->ports, m->pid, &t->waits[s->wait]);
+		if (c.kind == IP_IDLE_NONE || !c.ticks)
 			continue;
-		c.count = c.kind != SLEEPS && !asks_at_once(t->waits[s->wait].call.number);
+		c.count = c.kind != IP_IDLE_SLEEPS &&
+			  !ip_idle_call_asks(t->waits[s->wait].call.number);
 		m->failed = add_candidate(m, &c) < 0;
 	}
 }
@@ -319,7 +234,7 @@ static int add_up(struct maker *m)
 		if (!p->seen)
 			*p = (struct path){.depth = depth_of(m->tree, c->node), .seen = true};
 		p->count += c->count;
-		p->ticks += c->kind == SLEEPS ? 0 : c->ticks;
+		p->ticks += c->kind == IP_IDLE_SLEEPS ? 0 : c->ticks;
 	}
 	return 0;
 }
@@ -331,7 +246,7 @@ static uint32_t outermost(const struct maker *m)
 	uint64_t all = 0, level = 0;
 
 	for (size_t i = 0; i < m->ncandidates; i++)
-		all += m->candidates[i].kind == SLEEPS ? 0 : m->candidates[i].ticks;
+		all += m->candidates[i].kind == IP_IDLE_SLEEPS ? 0 : m->candidates[i].ticks;
 	for (size_t i = 0; i < m->ncandidates; i++) {
 		const struct path *p = &m->paths[m->candidates[i].node];
 
@@ -342,7 +257,7 @@ static uint32_t outermost(const struct maker *m)
 		const uint32_t node = m->candidates[i].node;
 
 		level += m->paths[node].depth == depth ? m->candidates[i].ticks : 0;
-		if (m->candidates[i].kind == WORK && m->paths[node].depth == depth &&
+		if (m->candidates[i].kind == IP_IDLE_WORK && m->paths[node].depth == depth &&
 		    (found == IP_NO_NODE || m->paths[node].ticks > m->paths[found].ticks))
 			found = node;
 	}
@@ -368,8 +283,8 @@ static void finish(struct maker *m)
 
 		m->paths[c->node].seen = false;
 		/* what is in no call is in no function's time */
-		if (!c->frame || c->kind == ASKS || c->kind == CALLED ||
-		    !((c->kind == WORK && c->node == node) || never_ends(m, c->frame)))
+		if (!c->frame || c->kind == IP_IDLE_ASKS || c->kind == IP_IDLE_CALLED ||
+		    !((c->kind == IP_IDLE_WORK && c->node == node) || never_ends(m, c->frame)))
 			continue;
 		if (ip_array_grow(&m->to->items, m->to->n, sizeof(*m->to->items)) < 0)
 			m->failed = true;
@@ -378,60 +293,6 @@ static void finish(struct maker *m)
 				(struct ip_idle_wait){c->from, c->from + c->ticks, m->run, c->wait};
 	}
 	m->ncandidates = m->nunfinished = 0;
-}
-
-/* The first call of a thread from a time on. */
-static size_t first_asking(const struct maker *m, int32_t tid, uint64_t tsc)
-{
-	size_t low = 0, high = m->naskings;
-
-	while (low < high) {
-		const size_t middle = (low + high) / 2;
-		const struct asking *a = &m->askings[middle];
-
-		if (a->tid < tid || (a->tid == tid && a->tsc < tsc))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-static int by_thread(const void *left, const void *right)
-{
-	const struct asking *a = left, *b = right;
-
-	if (a->tid != b->tid)
-		return a->tid < b->tid ? -1 : 1;
-	return a->tsc < b->tsc ? -1 : a->tsc > b->tsc;
-}
-
-/* Reads the calls by which threads ask for work. Returns 0, or -1 with an error. */
-static int read_askings(struct maker *m)
-{
-	struct ip_kernel_reader *reader = NULL;
-	struct ip_kernel_record record;
-	int got = ip_kernel_reader_open(m->trace->dir, &reader);
-
-	if (got <= 0)
-		return got;
-	while ((got = ip_kernel_reader_next(reader, &record)) > 0) {
-		const struct asking asking = {record.tsc, record.tid};
-
-		if (record.id < IP_KERNEL_SYSCALL_ENTRY || record.id >= IP_KERNEL_SYSCALL_EXIT ||
-		    !asks_at_once(record.id - IP_KERNEL_SYSCALL_ENTRY) ||
-		    m->naskings >= ASKINGS_MOST)
-			continue;
-		if (ip_array_grow(&m->askings, m->naskings, sizeof(asking)) < 0) {
-			got = -1;
-			break;
-		}
-		m->askings[m->naskings++] = asking;
-	}
-	ip_kernel_reader_close(reader);
-	if (m->naskings)
-		qsort(m->askings, m->naskings, sizeof(*m->askings), by_thread);
-	return got;
 }
 
 static void on_run(void *context, const struct ip_thread_packets *run)
@@ -445,7 +306,7 @@ static void on_run(void *context, const struct ip_thread_packets *run)
 	m->run = run - m->trace->runs;
 	m->pid = run->machine_pid;
 	m->tid = run->machine_tid;
-	m->asking = first_asking(m, m->tid, run->begin);
+	m->asking = ip_idle_calls_first(&m->askings, m->tid, run->begin);
 	m->thread = ip_states_find(m->states, run->machine_tid,
 				   run->begin > m->states->begin ? run->begin : m->states->begin);
 	m->span = m->thread ? ip_states_span_at(m->thread, run->begin) : 0;
@@ -480,7 +341,7 @@ int ip_idle_waits_find(struct ip_trace_reader *trace, const struct ip_states *st
 	if (!m.tree)
 		return -1;
 	ip_service_ports_read(descriptors, &m.ports);
-	result = read_askings(&m);
+	result = ip_idle_calls_read(trace->dir, &m.askings);
 	if (result == 0)
 		result = ip_trace_reader_visit(trace, &visitor, &events);
 	if (result == 0)
@@ -492,7 +353,7 @@ int ip_idle_waits_find(struct ip_trace_reader *trace, const struct ip_states *st
 	free(m.stack);
 	free(m.candidates);
 	free(m.unfinished);
-	free(m.askings);
+	ip_idle_calls_clear(&m.askings);
 	return m.failed ? -1 : result;
 }
 
