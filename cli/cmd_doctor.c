@@ -221,6 +221,10 @@ static void examine_machine(struct examination *e)
 		     missing);
 	else
 		tell(e, GOOD, "kernel events", "can be recorded (--kernel)");
+	if (ip_kernel_functions_check() < 0)
+		tell(e, NOTE, "kernel functions", "%s (--kernel-functions)", ip_error_message());
+	else
+		tell(e, GOOD, "kernel functions", "can be recorded (--kernel-functions)");
 	if (cli_runtime_path())
 		tell(e, GOOD, "runtime", "%s", cli_runtime_path());
 	else

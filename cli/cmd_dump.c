@@ -334,6 +334,13 @@ static void print_exit(struct dump *d, const struct ip_frame *frame, size_t dept
 		end_line(d, "  (unwound)", ",\"unwound\":true}");
 }
 
+/* Why a call has no exit. */
+static const char *no_end(const struct dump *d, const struct ip_frame *frame)
+{
+	return d->trace->session->functions[frame->function].kernel ? "  (its end is not known)"
+								    : "  (it has no exit probes)";
+}
+
 static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 {
 	struct dump *d = context;
@@ -358,11 +365,14 @@ static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 			cli_dump_lines_opens(d->lines, ordinal);
 		else if (!d->json)
 			ip_print(d->out, "%s",
-				 frame->flags & IP_FRAME_ENTRY_ONLY ? "  (it has no exit probes)"
+				 frame->flags & IP_FRAME_ENTRY_ONLY ? no_end(d, frame)
 				 : frame->flags & IP_FRAME_AGAIN    ? "  (again, by a tail call)"
 								    : " {");
 		else if (frame->flags & IP_FRAME_ENTRY_ONLY)
-			ip_print(d->out, ",\"entry_only\":true");
+			ip_print(d->out, "%s",
+				 d->trace->session->functions[frame->function].kernel
+					 ? ",\"end_unknown\":true"
+					 : ",\"entry_only\":true");
 		else if (frame->flags & IP_FRAME_AGAIN)
 			ip_print(d->out, ",\"again\":true");
 		else if (frame->flags & IP_FRAME_EARLIER)
@@ -514,7 +524,7 @@ static int show(const char *dir, struct cli_dump_options *options)
 			 .matches = &options->filter.matches,
 			 .json = options->json,
 			 .out = stdout};
-	int ret = cli_reader_open(dir, options->filter.process, &d.trace);
+	int ret = cli_reader_open_functions(dir, options->filter.process, &d.trace);
 
 	if (ret == 0)
 		ret = cli_filter_check(d.trace, &options->filter);

@@ -265,7 +265,7 @@ static int write_file(struct ip_trace_reader *trace, exporter run,
 static int open_other(const char *dir, const struct cli_filter *filter,
 		      struct ip_export_options *options)
 {
-	if (cli_reader_open(dir, NULL, &options->other) < 0)
+	if (cli_reader_open_functions(dir, NULL, &options->other) < 0)
 		return -1;
 	cli_reader_use_jobs(options->other, filter->jobs);
 	options->other_selected = cli_reader_select(options->other, filter->functions);
@@ -293,7 +293,7 @@ static int show(const char *dir, const struct options *o)
 					    .unchosen = &unchosen};
 	_cleanup_free_ bool *selected = NULL;
 	struct ip_trace_reader *trace;
-	int ret = cli_reader_open(dir, o->filter.process, &trace);
+	int ret = cli_reader_open_functions(dir, o->filter.process, &trace);
 
 	if (ret == 0) {
 		cli_reader_use_jobs(trace, o->filter.jobs);

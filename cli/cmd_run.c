@@ -83,6 +83,8 @@ static const char help[] =
 	"block, all "
 	"(default: all but\n"
 	"                        block); then iprobe wait says what functions waited for\n"
+	"      --kernel-functions SEL   calls of functions of the kernel as well, by names or "
+	"patterns ('vfs_*'), at most 200\n"
 	"      --kernel-buffer SIZE   room for them in the kernel, for each CPU (default 4M)\n"
 	"      --list FILE       probe list or debug file of a stripped module, or a folder of "
 	"such; repeatable\n"

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "analysis/read/kernel_calls.h"
 #include "analysis/read/names.h"
 #include "cli/args/operands.h"
 #include "cli/cli.h"
@@ -47,6 +48,39 @@ int cli_reader_open_told(const char *dir, const char *process, struct ip_trace_p
 	if (cli_trace_operand(dir) < 0 || ip_trace_reader_open_told(dir, progress, ret) < 0)
 		return -1;
 	if (ip_trace_reader_choose(*ret, process) == 0)
+		return 0;
+	ip_trace_reader_close(ip_steal_ptr(*ret));
+	return -1;
+}
+
+int cli_reader_add_kernel(struct ip_trace_reader *trace)
+{
+	const struct ip_kernel_calls *calls;
+	char lost[32], unknown[32];
+
+	if (ip_kernel_calls_load(trace->dir, trace->session) < 0)
+		return -1;
+	calls = trace->session->kernel_calls;
+	for (const char *const *line = ip_kernel_calls_damage(calls); *line; line++)
+		ip_print(stderr, "iprobe: %s\n", *line);
+	if (ip_kernel_calls_lost(calls))
+		ip_print(stderr,
+			 "iprobe: %s: of the kernel's events %s are LOST: calls of its functions "
+			 "are missing, or have no known end\n",
+			 trace->dir, ip_format_count(ip_kernel_calls_lost(calls), lost));
+	if (ip_kernel_calls_unknown(calls))
+		ip_print(stderr,
+			 "iprobe: %s: of %s call%s of the kernel's functions no end is known\n",
+			 trace->dir, ip_format_count(ip_kernel_calls_unknown(calls), unknown),
+			 ip_plural(ip_kernel_calls_unknown(calls)));
+	return 0;
+}
+
+int cli_reader_open_functions(const char *dir, const char *process, struct ip_trace_reader **ret)
+{
+	if (cli_reader_open(dir, process, ret) < 0)
+		return -1;
+	if (cli_reader_add_kernel(*ret) == 0)
 		return 0;
 	ip_trace_reader_close(ip_steal_ptr(*ret));
 	return -1;

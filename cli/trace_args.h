@@ -20,7 +20,13 @@ int cli_reader_dir(const char *command, int argc, char **argv, const char **ret)
 /* Opens the trace of an operand, and chooses processes as --process says (NULL: all). Returns 0, or
  * -1 with an error, which tells of what can be no trace what it is. */
 int cli_reader_open(const char *dir, const char *process, struct ip_trace_reader **ret);
-/* The same; progress as in ip_trace_reader_open_told(). */
+/* The same, with the calls of the kernel's functions (analysis/read/kernel_calls.h): what they lack
+ * is told on stderr. */
+int cli_reader_open_functions(const char *dir, const char *process, struct ip_trace_reader **ret);
+/* Reads these of a trace that was just opened, and tells what they lack. Returns 0, or -1 with an
+ * error. */
+int cli_reader_add_kernel(struct ip_trace_reader *trace);
+/* As cli_reader_open(); progress as in ip_trace_reader_open_told(). */
 int cli_reader_open_told(const char *dir, const char *process, struct ip_trace_progress *progress,
 			 struct ip_trace_reader **ret);
 

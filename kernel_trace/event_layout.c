@@ -17,6 +17,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/trace/kernel_format.h"
+#include "kernel_trace/kernel_probes.h"
 
 #define TYPES	 65536u /* of tracepoints: 16 bits of each record */
 #define HARDIRQ	 0x08u	/* of common_flags (trace_flag_type of the kernel) */
@@ -39,10 +40,17 @@ struct conversion {
 
 enum { PART_TYPE, PART_FLAGS, PART_PID, PARTS };
 
+/* The event of entries, or that of returns, of the kernel's functions. */
+struct function_event {
+	int32_t type; /* -1: none */
+	struct step number, ip, parent;
+};
+
 struct ip_event_layout {
 	struct step common[PARTS];
 	struct step number, arguments, result; /* of system calls */
 	int32_t entry, exit;		       /* types of raw_syscalls; -1: none */
+	struct function_event functions[2];    /* entries; returns */
 	uint8_t by_type[TYPES];		       /* index of conversions, from 1 on */
 	struct conversion conversions[IP_KERNEL_EVENTS];
 };
@@ -142,6 +150,37 @@ static int read_all(struct ip_event_layout *layout, struct tep_handle *tep)
 	return 0;
 }
 
+static int add_function(struct function_event *ret, struct tep_handle *tep, const char *group,
+			const char *name, const char *ip, const char *parent)
+{
+	struct tep_event *event = event_of(tep, group, name);
+
+	if (!event || event->id < 0 || event->id >= (int)TYPES ||
+	    !find(event, "number", &ret->number) || !find(event, ip, &ret->ip) ||
+	    !find(event, parent, &ret->parent) || ret->number.size > 8 || ret->ip.size != 8 ||
+	    ret->parent.size != 8)
+		return ip_error("this kernel's records of probes are laid out in a way that iprobe "
+				"does not know");
+	ret->type = event->id;
+	return 0;
+}
+
+int ip_event_layout_add_functions(struct ip_event_layout *layout,
+				  const struct ip_kernel_probes *probes)
+{
+	struct tep_handle *tep = tep_alloc();
+	int ret = -1;
+
+	if (!tep)
+		return ip_error("out of memory");
+	if (add_function(&layout->functions[0], tep, probes->group, probes->entry, "__probe_ip",
+			 "parent") == 0)
+		ret = add_function(&layout->functions[1], tep, probes->group, probes->exit,
+				   "__probe_func", "__probe_ret_ip");
+	tep_free(tep);
+	return ret;
+}
+
 struct ip_event_layout *ip_event_layout_read(void)
 {
 	struct tep_handle *tep;
@@ -151,6 +190,7 @@ struct ip_event_layout *ip_event_layout_read(void)
 		ip_error("out of memory");
 		return NULL;
 	}
+	layout->functions[0].type = layout->functions[1].type = -1;
 	tep = tep_alloc();
 	if (!tep || read_all(layout, tep) < 0) {
 		if (!tep)
@@ -271,6 +311,25 @@ static size_t convert_call(const struct ip_event_layout *layout, const uint8_t *
 	return sizeof(struct ip_kernel_event_header) + wanted;
 }
 
+static size_t convert_function(const struct function_event *from, const uint8_t *record,
+			       size_t size, bool exit, uint16_t *ret_id, uint8_t *out)
+{
+	struct ip_kernel_function_fields fields;
+	uint64_t number;
+
+	if (from->number.from + from->number.size > size || from->ip.from + 8u > size ||
+	    from->parent.from + 8u > size)
+		return 0;
+	number = get(record, &from->number);
+	if (number >= IP_KERNEL_FUNCTIONS_MAX)
+		return 0;
+	*ret_id = number + (exit ? IP_KERNEL_FUNCTION_EXIT : IP_KERNEL_FUNCTION_ENTRY);
+	fields.ip = get(record, &from->ip);
+	fields.parent_ip = get(record, &from->parent);
+	memcpy(out, &fields, sizeof(fields));
+	return sizeof(struct ip_kernel_event_header) + sizeof(fields);
+}
+
 size_t ip_event_convert(const struct ip_event_layout *layout, const void *record, size_t size,
 			uint64_t tsc, uint8_t *out)
 {
@@ -291,6 +350,12 @@ size_t ip_event_convert(const struct ip_event_layout *layout, const void *record
 			 (flags & SOFTIRQ ? IP_KERNEL_IN_SOFTIRQ : 0);
 	if (type == layout->entry || type == layout->exit) {
 		ret = convert_call(layout, record, size, type == layout->exit, &header, at);
+	} else if (type == layout->functions[0].type || type == layout->functions[1].type) {
+		const bool exit = type == layout->functions[1].type;
+		uint16_t id;
+
+		ret = convert_function(&layout->functions[exit], record, size, exit, &id, at);
+		header.id = id;
 	} else {
 		if (!layout->by_type[type])
 			return 0;

@@ -19,6 +19,12 @@ struct ip_event_layout;
 struct ip_event_layout *ip_event_layout_read(void);
 void ip_event_layout_free(struct ip_event_layout *layout);
 
+/* Reads the layout of the events of functions (kernel_probes.h), too. Returns 0, or -1 with an
+ * error. */
+struct ip_kernel_probes;
+int ip_event_layout_add_functions(struct ip_event_layout *layout,
+				  const struct ip_kernel_probes *probes);
+
 /* Tracepoints of the groups (bits of enum ip_kernel_group) that this kernel does not have, or has
  * in a form that is not known: "irq:softirq_entry, irq:softirq_exit". Their events are missing.
  * malloc'ed; "": none. NULL with an error. */

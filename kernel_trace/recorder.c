@@ -27,6 +27,7 @@
 #include "kernel_trace/begin_states.h"
 #include "kernel_trace/event_layout.h"
 #include "kernel_trace/instance.h"
+#include "kernel_trace/kernel_probes.h"
 #include "kernel_trace/recorder_private.h"
 
 #define PAGE_MOST    (64u << 10) /* what one read returns at most */
@@ -81,6 +82,8 @@ static int enable(struct ip_kernel_recorder *r)
 				       kind->system, kind->tracepoint) < 0)
 			return -1;
 	}
+	if (r->probes && ip_kernel_probes_enable(r->probes, r->instances[TARGET]) < 0)
+		return -1;
 	if (!(r->groups >> IP_KERNEL_GROUP_SYSCALLS & 1))
 		return 0;
 	return ip_instance_enable(r->instances[TARGET], "raw_syscalls", "sys_enter") < 0 ||
@@ -95,7 +98,8 @@ static int make_instances(struct ip_kernel_recorder *r, size_t buffer)
 {
 	const unsigned everywhere =
 		r->sink ? 0 : 1 << IP_KERNEL_GROUP_SCHED | 1 << IP_KERNEL_GROUP_BLOCK;
-	const bool needed[INSTANCES] = {r->groups & everywhere, r->groups & ~everywhere};
+	const bool needed[INSTANCES] = {r->groups & everywhere,
+					r->groups & ~everywhere || r->probes};
 	const long cpus = sysconf(_SC_NPROCESSORS_CONF);
 
 	for (int i = 0; i < INSTANCES; i++) {
@@ -135,6 +139,25 @@ static int make_dir(struct ip_kernel_recorder *r, int dir)
 	return 0;
 }
 
+/* The probes of the kernel's functions, and their names in the trace. */
+static int make_probes(struct ip_kernel_recorder *r, const char *patterns, int dir)
+{
+	if (!patterns)
+		return 0;
+	if (ip_kernel_probes_make(patterns, &r->probes) < 0 ||
+	    ip_event_layout_add_functions(r->layout, r->probes) < 0)
+		return -1;
+	r->stats.functions = r->probes->functions.n;
+	return ip_kernel_functions_write(dir, &r->probes->functions);
+}
+
+/* Those of processes that are gone, instances first: a probe that is on cannot be removed. */
+static void remove_left(void)
+{
+	ip_instance_remove_left();
+	ip_kernel_probes_remove_left();
+}
+
 int ip_kernel_recorder_create(const struct ip_kernel_options *options, int dir,
 			      struct ip_kernel_recorder **ret)
 {
@@ -168,9 +191,10 @@ int ip_kernel_recorder_create(const struct ip_kernel_options *options, int dir,
 	}
 	if (ip_tracefs_open(&r->tracefs) < 0)
 		goto fail;
-	ip_instance_remove_left();
+	remove_left();
 	r->layout = ip_event_layout_read();
 	if (!r->layout || tell_missing(r) < 0 || make_dir(r, dir) < 0 ||
+	    make_probes(r, options->functions, dir) < 0 ||
 	    (r->resumes && !r->kept && ip_kernel_recorder_find_begun(r) < 0) ||
 	    make_instances(r, options->buffer) < 0)
 		goto fail;
@@ -288,7 +312,9 @@ static int turn(struct ip_kernel_recorder *r, int *nap)
 static void count(struct ip_kernel_recorder *r)
 {
 	struct ip_kernel_stats stats = {.events = r->state.events,
-					.bytes = r->begun + r->state.bytes};
+					.bytes = r->begun + r->state.bytes,
+					.functions = r->stats.functions,
+					.missed = r->stats.missed};
 
 	if (r->descriptors)
 		stats.bytes += ip_descriptor_log_bytes(r->descriptors);
@@ -544,6 +570,19 @@ static int finish(struct ip_kernel_recorder *r)
 	return tell(r, now);
 }
 
+/* What we have in tracefs. A probe can be removed when no instance has it any more. */
+static void remove_own(struct ip_kernel_recorder *r)
+{
+	for (int i = 0; i < INSTANCES; i++)
+		ip_instance_remove(ip_steal_ptr(r->instances[i]));
+	if (!r->probes)
+		return;
+	/* readers need the names until the last metadata is written */
+	r->functions = r->probes->functions;
+	r->probes->functions = (struct ip_kernel_functions){0};
+	ip_kernel_probes_remove(ip_steal_ptr(r->probes));
+}
+
 int ip_kernel_recorder_stop(struct ip_kernel_recorder *r)
 {
 	struct ip_kernel_stats stats;
@@ -563,8 +602,9 @@ int ip_kernel_recorder_stop(struct ip_kernel_recorder *r)
 		close(r->sources[i].fd);
 		r->sources[i].fd = -1;
 	}
-	for (int i = 0; i < INSTANCES; i++)
-		ip_instance_remove(ip_steal_ptr(r->instances[i]));
+	if (r->probes)
+		r->stats.missed = ip_kernel_probes_missed(r->probes);
+	remove_own(r);
 	ip_tracefs_close(&r->tracefs);
 	return ret;
 }
@@ -583,7 +623,7 @@ int ip_kernel_recorder_describe_in(const struct ip_kernel_recorder *r, int dir,
 		close(fd);
 	if (!out)
 		return ip_error_errno("cannot make %s/metadata", IP_KERNEL_SUBDIR);
-	if (ip_kernel_metadata_write(out, m) < 0)
+	if (ip_kernel_metadata_write(out, m, r->probes ? &r->probes->functions : &r->functions) < 0)
 		return -1;
 	if (fflush(out) || renameat(dir, "metadata.new", dir, "metadata") < 0)
 		return ip_error_errno("cannot write %s/metadata", IP_KERNEL_SUBDIR);
@@ -609,8 +649,8 @@ void ip_kernel_recorder_destroy(struct ip_kernel_recorder *r)
 	ip_descriptor_log_close(r->descriptors);
 	ip_kernel_segments_destroy(r->kept);
 	free(r->targets);
-	for (int i = 0; i < INSTANCES; i++)
-		ip_instance_remove(r->instances[i]);
+	remove_own(r);
+	ip_kernel_functions_clear(&r->functions);
 	ip_event_layout_free(r->layout);
 	ip_tracefs_close(&r->tracefs);
 	if (r->dir >= 0)
@@ -660,6 +700,18 @@ void ip_kernel_remove_left(void)
 
 	if (ip_tracefs_open(&tracefs) < 0)
 		return;
-	ip_instance_remove_left();
+	remove_left();
 	ip_tracefs_close(&tracefs);
+}
+
+int ip_kernel_functions_check(void)
+{
+	struct ip_tracefs tracefs;
+	int ret;
+
+	if (ip_tracefs_open(&tracefs) < 0)
+		return -1;
+	ret = ip_kernel_probes_check();
+	ip_tracefs_close(&tracefs);
+	return ret;
 }

@@ -21,6 +21,7 @@
  *   2. What the threads do that are on the list now is read from /proc, and so are descriptors, as
  *      when a target joins. Each segment can be read without those before it.
  *   3. The oldest segments are removed.
+ * Functions of the kernel (kernel_probes.h) are recorded by the second instance, too.
  *
  * The kernel puts what the target's threads make on the list, and takes from it who ends: an id
  * that is given again to a thread of another process is not recorded.
@@ -51,6 +52,9 @@ struct ip_kernel_options {
 	/* bytes: so much of the newest events is kept in memory, and written at the end; 0: all are
 	 * written at once */
 	uint64_t keep;
+	/* functions of the kernel, by patterns (kernel_probes.h), whose calls by the targets'
+	 * threads are recorded; NULL: none. Borrowed */
+	const char *functions;
 	/* takes the events of the target's threads, whose switches and wakings are among them
 	 * (kernel_stream.h); nothing of other processes is recorded, and no file is written. NULL:
 	 * a trace is written. Borrowed */
@@ -60,6 +64,7 @@ struct ip_kernel_options {
 struct ip_kernel_stats {
 	uint64_t events, lost, bytes; /* without what was dropped */
 	uint64_t dropped;	      /* events that were recorded, for newer ones */
+	uint64_t functions, missed;   /* of the kernel: how many; returns that were missed */
 	bool no_space;		      /* recording has failed, since the disk is full */
 };
 
@@ -110,8 +115,11 @@ void ip_kernel_recorder_destroy(struct ip_kernel_recorder *recorder);
  * what is in the way. */
 int ip_kernel_missing(unsigned groups, char **ret);
 
-/* Removes the instances that iprobes have left which are gone. Whoever may not do that does
- * nothing. */
+/* Checks the same for functions of the kernel. Returns 0, or -1 with an error. */
+int ip_kernel_functions_check(void);
+
+/* Removes the instances and probes that iprobes have left which are gone. Whoever may not do that
+ * does nothing. */
 void ip_kernel_remove_left(void);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include "common/trace/trace_segments.h"
 #include "kernel_trace/descriptor_log.h"
+#include "kernel_trace/kernel_probes.h"
 #include "kernel_trace/kernel_segments.h"
 #include "kernel_trace/kernel_stream.h"
 #include "kernel_trace/recorder.h"
@@ -65,6 +66,8 @@ struct ip_kernel_recorder {
 	struct ip_tracefs tracefs;
 	struct ip_event_layout *layout;
 	struct tracefs_instance *instances[INSTANCES];
+	struct ip_kernel_probes *probes;      /* NULL: no functions are recorded */
+	struct ip_kernel_functions functions; /* those that are; by number */
 	struct kbuffer *page;
 	uint8_t *bytes; /* of a page */
 	struct source *sources;

@@ -131,9 +131,12 @@ static void begin_thread(struct ip_frames *t)
 	t->now = 0;
 	t->nremovals = 0;
 	t->removal = ip_frames_next_removal(t);
-	t->notice = t->removal;
 	t->lossy = false;
 	t->late = false;
+	t->kernel = NULL;
+	t->kernel_open = 0;
+	t->kernel_next = UINT64_MAX;
+	ip_frames_set_notice(t);
 }
 
 struct ip_frames *ip_frames_create(const struct ip_recording *session,
@@ -217,22 +220,25 @@ static int enter_or_join(struct ip_frames *t, uint32_t function, uint64_t sp, ui
 	return ip_frames_enter(t, function, sp, room, 0);
 }
 
-/* Handles what comes before an event: removals and a loss. Between the last event before a loss
- * and the first one after it, open frames may have ended and begun again. So that time is
- * counted for no frame. */
-static void take_notice(struct ip_frames *t, const struct ip_event *e,
-			struct ip_recording_number number)
+/* Handles what comes before an event: calls of the kernel's functions, removals and a loss. Between
+ * the last event before a loss and the first one after it, open frames may have ended and begun
+ * again. So that time is counted for no frame. */
+static int take_notice(struct ip_frames *t, const struct ip_event *e,
+		       struct ip_recording_number number)
 {
+	if (ip_frames_pass_kernel(t, e->ts, e->ts) < 0)
+		return -1;
 	if (e->ts > t->removal && !ip_frames_is_late_exit(t, e, number))
 		ip_frames_pass_removals(t, e->ts);
-	if (!t->lossy)
-		return;
-	t->lossy = false;
-	t->notice = t->removal;
-	if (t->n && e->ts > t->now) {
-		t->gaps += e->ts - t->now;
-		t->now = e->ts;
+	if (t->lossy) {
+		t->lossy = false;
+		if (t->n && e->ts > t->now) {
+			t->gaps += e->ts - t->now;
+			t->now = e->ts;
+		}
 	}
+	ip_frames_set_notice(t);
+	return 0;
 }
 
 int ip_frames_feed(struct ip_frames *t, const struct ip_event *events, size_t n)
@@ -248,8 +254,8 @@ int ip_frames_feed(struct ip_frames *t, const struct ip_event *events, size_t n)
 
 		if (unlikely(t->holds))
 			ret = ip_frames_settle_jump(t, e);
-		if (unlikely(e->ts > t->notice))
-			take_notice(t, e, number);
+		if (unlikely(e->ts > t->notice) && take_notice(t, e, number) < 0)
+			return -1;
 		top = t->n ? &t->frames[t->n - 1] : NULL;
 		/* time does not go back within a thread */
 		if (likely(e->ts > t->now)) {
@@ -338,7 +344,10 @@ void ip_frames_finish(struct ip_frames *t, uint64_t end)
 		end = t->now;
 	if (t->holds)
 		ip_frames_settle_jump(t, NULL);
+	ip_frames_pass_kernel(t, end, UINT64_MAX);
 	ip_frames_pass_removals(t, end);
+	if (end < t->now)
+		end = t->now;
 	if (t->n)
 		t->frames[t->n - 1].self += end - t->now;
 	while (t->n) {

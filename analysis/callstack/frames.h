@@ -113,6 +113,9 @@ static inline bool ip_frame_has_result(const struct ip_frame *frame, enum ip_fra
 	return how == IP_END_EXIT && !(frame->flags & IP_FRAME_TAIL);
 }
 
+/* Functions of the kernel (analysis/read/kernel_calls.h) get frames as all others do, above that of
+ * the user's function that was innermost. When the thread has its next event, all of them have
+ * ended: it is in user mode then. Of a call whose end is unknown the frame is ENTRY_ONLY. */
 struct ip_frames;
 
 /* session and ops are borrowed. Returns NULL with an error where memory ran out. */
@@ -134,6 +137,17 @@ void ip_frames_set_member(struct ip_frames *frames, uint32_t member);
 /* Sets where the values of the events that are fed from now on lie (ip_stream_payloads());
  * borrowed. */
 void ip_frames_set_payloads(struct ip_frames *frames, const uint64_t *payloads);
+
+/* Tells which thread's calls of the kernel's functions are to be shown between the events that
+ * follow: from since (TSC) on. To be called before the first event of the thread, or after
+ * ip_frames_restore(). */
+void ip_frames_set_kernel(struct ip_frames *frames, uint32_t pid, uint32_t tid, uint64_t since);
+/* Returns when the next call of the kernel's functions begins or ends; UINT64_MAX: none does. */
+uint64_t ip_frames_kernel_next(const struct ip_frames *frames);
+/* Shows what of them begins and ends before until. event: the time of the thread's next event;
+ * UINT64_MAX: there is none. ip_frames_feed() does so by itself; a caller that merges threads by
+ * time does it before. Returns 0, or -1 with an error where memory ran out. */
+int ip_frames_feed_kernel(struct ip_frames *frames, uint64_t until, uint64_t event);
 
 /* Tells that events of the thread were lost at this point. */
 void ip_frames_loss(struct ip_frames *frames);

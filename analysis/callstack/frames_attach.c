@@ -7,12 +7,22 @@
 #include "analysis/callstack/trace.h"
 #include "common/elf/probe_list.h"
 
+void ip_frames_begin_kernel(struct ip_frames *t, const struct ip_thread_packets *run)
+{
+	const struct ip_recording *s = t->session;
+
+	ip_frames_set_kernel(t, run->pid, run->tid,
+			     run->stack && run->stack <= s->nstacks ? s->stacks[run->stack - 1].tsc
+								    : run->begin);
+}
+
 int ip_frames_begin_run(struct ip_frames *t, const struct ip_thread_packets *run)
 {
 	const struct ip_recording *s = t->session;
 	const struct ip_recording_stack *stack;
 	int ret = 0;
 
+	ip_frames_begin_kernel(t, run);
 	if (!run->stack || run->stack > s->nstacks)
 		return 0;
 	stack = &s->stacks[run->stack - 1];

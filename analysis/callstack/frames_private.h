@@ -7,6 +7,7 @@
 
 #include "analysis/callstack/abandoned_frames.h"
 #include "analysis/callstack/frames.h"
+#include "analysis/read/kernel_calls.h"
 
 #define BELOW	   (1ull << 20)
 #define ABOVE	   (8ull << 10)
@@ -81,9 +82,15 @@ struct ip_frames {
 	size_t nparts;
 	uint64_t removal; /* when functions are removed next; UINT64_MAX: never again */
 	size_t nremovals; /* removals that have been passed */
-	/* An event with a later time cannot take the common path. It is removal, or 0 after a
-	 * loss. */
+	/* An event with a later time cannot take the common path. It is removal or kernel_next, or
+	 * 0 after a loss. */
 	uint64_t notice;
+	/* frames_kernel.c. The calls of the kernel's functions by the thread, in the order of their
+	 * beginnings; NULL: there are none. next: when the next one begins or ends; UINT64_MAX:
+	 * none does any more. */
+	const struct ip_kernel_thread *kernel;
+	size_t kernel_at, kernel_open;
+	uint64_t kernel_ends[IP_KERNEL_DEPTH], kernel_next;
 	uint64_t gaps;	  /* ticks so far in which events were lost */
 	uint32_t earlier; /* IP_FRAME_EARLIER while frames of an attach are opened, else 0 */
 	bool lossy;	  /* events were lost before the next one */
@@ -151,6 +158,19 @@ uint64_t ip_frames_next_removal(const struct ip_frames *t);
 void ip_frames_pass_removals(struct ip_frames *t, uint64_t ts);
 bool ip_frames_is_late_exit(struct ip_frames *t, const struct ip_event *e,
 			    struct ip_recording_number number);
+
+/* frames_kernel.c */
+
+/* Shows what begins and ends before until. event: when the thread's next event is; none of the
+ * kernel's functions is open then. Returns 0, or -1 with an error where memory ran out. */
+int ip_frames_pass_kernel(struct ip_frames *t, uint64_t until, uint64_t event);
+
+static inline void ip_frames_set_notice(struct ip_frames *t)
+{
+	t->notice = t->removal < t->kernel_next ? t->removal : t->kernel_next;
+	if (t->lossy)
+		t->notice = 0;
+}
 
 /* frames_jump.c */
 

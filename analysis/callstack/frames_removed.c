@@ -79,7 +79,7 @@ void ip_frames_pass_removals(struct ip_frames *t, uint64_t ts)
 		t->nremovals++;
 		t->removal = ip_frames_next_removal(t);
 	}
-	t->notice = t->lossy ? 0 : t->removal;
+	ip_frames_set_notice(t);
 	t->late = false;
 }
 

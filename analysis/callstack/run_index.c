@@ -243,6 +243,8 @@ int ip_run_index_visit(const struct ip_run_index *x, uint64_t from, uint64_t to,
 	    (c->state ? ip_frames_restore(r.frames, c->state)
 		      : ip_frames_begin_run(r.frames, x->run)) < 0)
 		more = -1;
+	if (more > 0 && c->state)
+		ip_frames_set_kernel(r.frames, x->run->pid, x->run->tid, ip_frames_now(r.frames));
 	if (more > 0)
 		show_open(v, r.frames, false);
 	r.packet = c->packet;

@@ -178,6 +178,8 @@ int ip_trace_reader_visit(struct ip_trace_reader *trace, const struct ip_trace_v
 /* Opens the frames that were open before the first event of the run, where the trace tells them; to
  * be called before that event is fed. Returns 0, or -1 with an error. */
 int ip_frames_begin_run(struct ip_frames *frames, const struct ip_thread_packets *run);
+/* Does ip_frames_set_kernel() for the run, as ip_frames_begin_run() does besides. */
+void ip_frames_begin_kernel(struct ip_frames *frames, const struct ip_thread_packets *run);
 
 /* Counts all events. Returns 0, or -1 with an error. */
 int ip_trace_reader_count(struct ip_trace_reader *trace, uint64_t *ret_events);

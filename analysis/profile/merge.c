@@ -22,6 +22,7 @@ struct source {
 	uint32_t packets; /* packets of the run that are still to come */
 	bool begun;	  /* the first packet of the run has been read */
 	bool opens;	  /* frames of the attach are to be opened before its first event */
+	bool ends;	  /* the run has no more events, but calls of the kernel's functions */
 	/* Time of the next event; never earlier than the event before it. */
 	uint64_t key;
 	size_t at, n;
@@ -53,7 +54,7 @@ static void end_run(const struct merge *m, struct source *s)
 		ip_frames_finish(s->frames, s->run->end);
 	}
 	s->run++;
-	s->begun = false;
+	s->begun = s->ends = false;
 }
 
 /* Goes to the next packet of a wanted thread. Returns 1, 0 at the end, -1 with an error. */
@@ -69,6 +70,8 @@ static int next_packet(const struct merge *m, struct source *s)
 		if (!s->begun) {
 			s->begun = true;
 			s->packets = s->run->packets;
+			if (!s->run->off && (!m->tid || s->run->tid == m->tid))
+				ip_frames_begin_kernel(s->frames, s->run);
 			s->opens =
 				s->run->stack && !s->run->off && (!m->tid || s->run->tid == m->tid);
 		}
@@ -87,9 +90,9 @@ static int next_packet(const struct merge *m, struct source *s)
  * error. */
 static int advance(const struct merge *m, struct source *s)
 {
-	uint64_t ts;
+	uint64_t ts, kernel;
 
-	while (s->at == s->n) {
+	while (s->at == s->n && !s->ends) {
 		ssize_t n = s->begun ? ip_stream_read(s->stream, s->events, BATCH) : 0;
 		int more;
 
@@ -98,13 +101,20 @@ static int advance(const struct merge *m, struct source *s)
 		s->at = 0;
 		s->n = n;
 		ip_frames_set_payloads(s->frames, ip_stream_payloads(s->stream));
-		if (n == 0) {
+		s->ends = n == 0 && s->begun && !s->packets &&
+			  ip_frames_kernel_next(s->frames) < s->run->end;
+		if (n == 0 && !s->ends) {
 			more = next_packet(m, s);
 			if (more <= 0)
 				return more;
 		}
 	}
-	ts = s->opens ? m->trace->session->stacks[s->run->stack - 1].tsc : s->events[s->at].ts;
+	kernel = ip_frames_kernel_next(s->frames);
+	ts = s->opens  ? m->trace->session->stacks[s->run->stack - 1].tsc
+	     : s->ends ? kernel
+		       : s->events[s->at].ts;
+	if (kernel < ts && !s->opens)
+		ts = kernel;
 	if (ts > s->key)
 		s->key = ts;
 	return 1;
@@ -214,6 +224,24 @@ static int open_earlier(struct merge *m)
 	return 0;
 }
 
+/* Shows the calls of the kernel's functions that come before the next event of the first stream,
+ * and before those of all others. Returns 1; 0: there are none; -1 with an error. */
+static int step_kernel(struct source *s, uint64_t until)
+{
+	const uint64_t next = ip_frames_kernel_next(s->frames),
+		       event = s->ends ? UINT64_MAX : s->events[s->at].ts,
+		       end = s->ends ? s->run->end : event;
+
+	if (next >= end)
+		return 0;
+	/* the one that the key tells, at least */
+	until = until <= next ? next + 1 : until;
+	if (ip_frames_feed_kernel(s->frames, until < end ? until : end, event) < 0)
+		return -1;
+	s->ends = s->ends && ip_frames_kernel_next(s->frames) < s->run->end;
+	return 1;
+}
+
 /* Feeds the events of the first stream that come before the events of all others. Returns 0, or
  * -1 with an error. */
 static int step(struct merge *m, uint64_t *events)
@@ -223,13 +251,16 @@ static int step(struct merge *m, uint64_t *events)
 	size_t n = 1;
 	int more;
 
-	while (s->at + n < s->n && s->events[s->at + n].ts <= until)
-		n++;
 	m->visitor->run(m->visitor->context, s->run);
-	if (ip_frames_feed(s->frames, s->events + s->at, n) < 0)
+	more = step_kernel(s, until);
+	if (more < 0)
 		return -1;
-	*events += n;
-	s->at += n;
+	while (!more && s->at + n < s->n && s->events[s->at + n].ts <= until)
+		n++;
+	if (!more && ip_frames_feed(s->frames, s->events + s->at, n) < 0)
+		return -1;
+	*events += more ? 0 : n;
+	s->at += more ? 0 : n;
 	if (ip_frames_now(s->frames) > s->key)
 		s->key = ip_frames_now(s->frames);
 	more = advance(m, s);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/read/kernel_calls.h"
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -93,7 +94,10 @@ const char *ip_names_get(struct ip_names *names, uint32_t function)
 	if (other)
 		return other;
 	linker_name = names->session->functions[function].linker_name;
-	if (!names->names[function])
+	if (!names->names[function] && names->session->functions[function].kernel &&
+	    asprintf(&names->names[function], "%s %s", linker_name, IP_KERNEL_MODULE) < 0)
+		names->names[function] = NULL;
+	else if (!names->names[function])
 		names->names[function] = ip_demangle(linker_name, false);
 	return names->names[function] ? names->names[function] : linker_name;
 }
@@ -110,7 +114,8 @@ static void make_short(struct ip_names *names)
 		names->shorter[i] = (struct ip_short_names){
 			.name = ip_names_get(names, i),
 			/* demanglers change the names that begin so */
-			.mangled = names->session->functions[i].linker_name[0] == '_'};
+			.mangled = !names->session->functions[i].kernel &&
+				   names->session->functions[i].linker_name[0] == '_'};
 	if (n > 1)
 		ip_short_names_make(&names->shorter[1], n - 1);
 }

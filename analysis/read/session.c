@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "analysis/read/kernel_calls.h"
 #include "analysis/read/members.h"
 #include "analysis/read/session_parser.h"
 #include "common/cleanup.h"
@@ -213,6 +214,7 @@ void ip_recording_destroy(struct ip_recording *s)
 	free(s->jumps);
 	ip_changes_clear(&s->changes);
 	ip_recording_members_destroy(s->members);
+	ip_kernel_calls_destroy(s->kernel_calls);
 	free(s->index);
 	free(s->text);
 	free(s);

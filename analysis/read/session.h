@@ -43,6 +43,7 @@ struct ip_recording_function {
 	uint32_t line;	  /* 0: unknown */
 	uint32_t module;  /* index into modules */
 	bool returns;	  /* its tail exits are returns, not jumps to other functions */
+	bool kernel;	  /* it is one of the kernel (kernel_calls.h) */
 	/* The process measured its durations; where a call ends by a tail call, its duration
 	 * ends there. */
 	bool tails;
@@ -261,6 +262,9 @@ struct ip_recording {
 	/* what several recordings were put together from (members.h); NULL: it is one recording,
 	 * and every member index is 0 */
 	struct ip_recording_members *members;
+
+	/* calls of functions of the kernel (kernel_calls.h); NULL: none were read */
+	struct ip_kernel_calls *kernel_calls;
 
 	/* Private: the text that the strings point into, and the index that merges functions. */
 	char *text;

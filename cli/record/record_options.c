@@ -71,7 +71,8 @@ enum {
 	OPT_SAVE_COUNTS,
 	OPT_FAIL_WITH,
 	OPT_KERNEL,
-	OPT_KERNEL_BUFFER
+	OPT_KERNEL_BUFFER,
+	OPT_KERNEL_FUNCTIONS
 };
 
 static const struct option long_options[] = {
@@ -115,6 +116,7 @@ static const struct option long_options[] = {
 	{"fail-with", required_argument, NULL, OPT_FAIL_WITH},
 	{"kernel", optional_argument, NULL, OPT_KERNEL},
 	{"kernel-buffer", required_argument, NULL, OPT_KERNEL_BUFFER},
+	{"kernel-functions", required_argument, NULL, OPT_KERNEL_FUNCTIONS},
 	{"quiet", no_argument, NULL, 'q'},
 	CLI_PROCESS_OPTIONS,
 	{"help", no_argument, NULL, 'h'},
@@ -185,12 +187,19 @@ int cli_parse_kernel_buffer(const char *text, size_t *ret)
 	return 0;
 }
 
-/* Parses --kernel and --kernel-buffer. Returns 0, or -1 with an error. */
+/* Parses --kernel, --kernel-buffer and --kernel-functions. Returns 0, or -1 with an error. */
 static int parse_kernel(int option, const char *text, struct ip_kernel_options *ret)
 {
-	return option == OPT_KERNEL
-		       ? ip_kernel_groups_parse(text ? text : KERNEL_DEFAULT, &ret->groups)
-		       : cli_parse_kernel_buffer(text, &ret->buffer);
+	if (option == OPT_KERNEL)
+		return ip_kernel_groups_parse(text ? text : KERNEL_DEFAULT, &ret->groups);
+	if (option == OPT_KERNEL_BUFFER)
+		return cli_parse_kernel_buffer(text, &ret->buffer);
+	if (!*text)
+		return ip_error("--kernel-functions needs names or patterns, such as 'vfs_*'");
+	ret->functions = text;
+	/* by it is known when such a function did not run */
+	ret->groups |= 1u << IP_KERNEL_GROUP_SCHED;
+	return 0;
 }
 
 static int parse_string_limit(const char *text, unsigned *ret)
@@ -512,6 +521,7 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 			break;
 		case OPT_KERNEL:
 		case OPT_KERNEL_BUFFER:
+		case OPT_KERNEL_FUNCTIONS:
 			if (parse_kernel(option, optarg, &ret->session.kernel) < 0)
 				return cli_usage(command, "%s", ip_error_message());
 			ret->session.own = "--kernel";

@@ -60,6 +60,10 @@ void cli_json_kernel(struct ip_json *j, const struct ip_kernel_stats *stats)
 	ip_json_uint(j, "lost", stats->lost);
 	ip_json_uint(j, "bytes", stats->bytes);
 	ip_json_uint(j, "dropped", stats->dropped);
+	if (stats->functions) {
+		ip_json_uint(j, "functions", stats->functions);
+		ip_json_uint(j, "missed_returns", stats->missed);
+	}
 	ip_json_end_object(j);
 }
 
@@ -74,6 +78,13 @@ void cli_record_tell_kernel(const char *whose, const struct ip_kernel_stats *sta
 		 ip_format_count(stats->events, events), ip_plural(stats->events), dropped,
 		 stats->lost ? ip_format_count(stats->lost, lost) : "none",
 		 stats->lost ? " (give more --kernel-buffer)" : "");
+	if (stats->functions)
+		ip_print(stderr, "iprobe: %s%s function%s of the kernel%s%s%s\n", whose,
+			 ip_format_count(stats->functions, events), ip_plural(stats->functions),
+			 stats->missed ? "; of the machine's calls of them " : "",
+			 stats->missed ? ip_format_count(stats->missed, lost) : "",
+			 stats->missed ? " had no room for their return: no end of these is known"
+				       : "");
 }
 
 void cli_json_name_list(struct ip_json *j, const char *key, const struct ip_name_list *names)

@@ -268,7 +268,7 @@ static int find(struct cli_slowest *s, const char *dir, struct cli_report_option
 int cli_report_slowest(const char *dir, struct cli_report_options *o)
 {
 	struct cli_slowest s = {.options = o};
-	int ret = cli_reader_open(dir, o->filter.process, &s.trace);
+	int ret = cli_reader_open_functions(dir, o->filter.process, &s.trace);
 
 	if (ret == 0)
 		ret = find(&s, dir, o);

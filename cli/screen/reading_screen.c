@@ -214,6 +214,10 @@ int cli_reading_screen_open(struct cli_reading_screen *s, const char *dir, const
 	if (watches)
 		s->due_ns = s->start_ns + LATEST_NS;
 	done = cli_reader_open_told(dir, process, watches ? &s->progress : NULL, ret);
+	if (done == 0 && cli_reader_add_kernel(*ret) < 0) {
+		ip_trace_reader_close(ip_steal_ptr(*ret));
+		done = -1;
+	}
 
 	if (watches) {
 		leave_page(s);

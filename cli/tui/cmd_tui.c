@@ -88,7 +88,7 @@ int cmd_tui(int argc, char **argv)
 	if (code >= 0)
 		return code;
 	setlocale(LC_CTYPE, "");
-	if (cli_reader_open(dir, NULL, &trace) < 0)
+	if (cli_reader_open_functions(dir, NULL, &trace) < 0)
 		return cli_fail();
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
 		ip_trace_reader_close(trace);

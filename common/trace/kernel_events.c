@@ -211,11 +211,24 @@ bool ip_kernel_has_syscall(uint64_t number)
 	       (number >= ip_syscall_end() && number < ip_syscall_end() + NEWER);
 }
 
+bool ip_kernel_is_function(unsigned id, unsigned *ret_function, bool *ret_exit)
+{
+	*ret_exit = id >= IP_KERNEL_FUNCTION_EXIT;
+	if (id < IP_KERNEL_FUNCTION_ENTRY)
+		return false;
+	*ret_function = id - (*ret_exit ? IP_KERNEL_FUNCTION_EXIT : IP_KERNEL_FUNCTION_ENTRY);
+	return *ret_function < IP_KERNEL_FUNCTIONS_MAX;
+}
+
 int ip_kernel_fields_size(unsigned id)
 {
 	const struct ip_kernel_kind *kind = ip_kernel_kind_of(id);
+	unsigned function;
+	bool exit;
 	int size = 0;
 
+	if (ip_kernel_is_function(id, &function, &exit))
+		return sizeof(struct ip_kernel_function_fields);
 	if (id >= IP_KERNEL_SYSCALL_EXIT)
 		return ip_kernel_has_syscall(id - IP_KERNEL_SYSCALL_EXIT) ? 8 : -1;
 	if (id >= IP_KERNEL_SYSCALL_ENTRY)

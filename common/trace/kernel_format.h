@@ -34,6 +34,12 @@
  * IP_KERNEL_SYSCALL_ENTRY`; its fields are the arguments that it has (common/arch/syscalls.h), 64
  * bits each, all six where the call is not known. From IP_KERNEL_SYSCALL_EXIT on: its return, with
  * one field, the result.
+ *
+ * Numbers from IP_KERNEL_FUNCTION_ENTRY on: the entry of a function of the kernel
+ * (--kernel-functions), whose name stands in the line `number - IP_KERNEL_FUNCTION_ENTRY` of
+ * DIR/iprobe/kernel_functions (kernel_functions.h). From IP_KERNEL_FUNCTION_EXIT on: its return.
+ * Both are named and shaped as those of LTTng's kretprobes: NAME_entry and NAME_exit, with the
+ * fields ip (where the function is) and parent_ip (where it returns to).
  */
 #ifndef IP_KERNEL_FORMAT_H
 #define IP_KERNEL_FORMAT_H
@@ -52,6 +58,10 @@
 #define IP_KERNEL_SYSCALL_EXIT	2048u
 #define IP_KERNEL_SYSCALLS_MAX	1024u
 
+#define IP_KERNEL_FUNCTION_ENTRY 256u
+#define IP_KERNEL_FUNCTION_EXIT	 512u
+#define IP_KERNEL_FUNCTIONS_MAX	 200u
+
 struct ip_kernel_packet_header {
 	uint32_t magic;
 	uint8_t uuid[16];
@@ -63,10 +73,15 @@ struct ip_kernel_packet_header {
 } __attribute__((packed));
 
 struct ip_kernel_event_header {
-	uint16_t id; /* enum ip_kernel_event, or of a system call */
+	uint16_t id; /* enum ip_kernel_event, or of a system call or function */
 	uint64_t tsc;
 	int32_t tid;	 /* of the thread that ran on the CPU */
 	uint8_t context; /* in which the event happened: IP_KERNEL_IN_*; IP_KERNEL_OWN_CALL */
+} __attribute__((packed));
+
+/* The fields of a function's entry and of its return. */
+struct ip_kernel_function_fields {
+	uint64_t ip, parent_ip;
 } __attribute__((packed));
 
 #define IP_KERNEL_IN_HARDIRQ 1u
@@ -142,6 +157,10 @@ struct ip_kernel_kind {
 /* Whether a system call has events. The kernel may number what is none: a call that seccomp has
  * skipped, or one of another ABI. */
 bool ip_kernel_has_syscall(uint64_t number);
+
+/* Whether the number is that of a function's entry or return. *ret_function: its line;
+ * *ret_exit: whether it is a return. */
+bool ip_kernel_is_function(unsigned id, unsigned *ret_function, bool *ret_exit);
 
 /* What is known of an event. NULL: there is no such event. */
 const struct ip_kernel_kind *ip_kernel_kind_of(unsigned id);

@@ -13,6 +13,7 @@
 #include "common/error.h"
 #include "common/trace/ctf_text.h"
 #include "common/trace/kernel_format.h"
+#include "common/trace/kernel_functions.h"
 
 static const char *type_name(enum ip_kernel_type type)
 {
@@ -84,7 +85,19 @@ static void write_call(FILE *out, unsigned number)
 		name, IP_KERNEL_SYSCALL_EXIT + number);
 }
 
-int ip_kernel_metadata_write(FILE *out, const struct ip_ctf_metadata *m)
+/* As LTTng has kretprobes. */
+static void write_function(FILE *out, unsigned number, const char *name)
+{
+	for (int exit = 0; exit < 2; exit++)
+		fprintf(out,
+			"event { name = \"%s_%s\"; id = %u; stream_id = 0; fields := struct { "
+			"address_t _ip; address_t _parent_ip; }; };\n",
+			name, exit ? "exit" : "entry",
+			number + (exit ? IP_KERNEL_FUNCTION_EXIT : IP_KERNEL_FUNCTION_ENTRY));
+}
+
+int ip_kernel_metadata_write(FILE *out, const struct ip_ctf_metadata *m,
+			     const struct ip_kernel_functions *functions)
 {
 	if (m->tsc_hz == 0)
 		return ip_error("metadata: the frequency of the clock is not known");
@@ -135,6 +148,8 @@ int ip_kernel_metadata_write(FILE *out, const struct ip_ctf_metadata *m)
 	for (unsigned number = 0; number < IP_KERNEL_SYSCALLS_MAX; number++)
 		if (ip_kernel_has_syscall(number))
 			write_call(out, number);
+	for (unsigned i = 0; i < functions->n; i++)
+		write_function(out, i, functions->items[i].name);
 	if (ferror(out))
 		return ip_error_errno("metadata: cannot write");
 	return 0;

@@ -9,8 +9,12 @@
 
 #include "common/trace/ctf_metadata.h"
 
+struct ip_kernel_functions;
+
 /* Writes the text to out; does not flush or close it. m: of labels, threads and command nothing is
- * used. Returns 0, or -1 with an error. */
-int ip_kernel_metadata_write(FILE *out, const struct ip_ctf_metadata *m);
+ * used. functions: of the kernel, that have events (kernel_functions.h). Returns 0, or -1 with an
+ * error. */
+int ip_kernel_metadata_write(FILE *out, const struct ip_ctf_metadata *m,
+			     const struct ip_kernel_functions *functions);
 
 #endif

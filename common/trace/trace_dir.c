@@ -36,11 +36,11 @@ static bool is_stream(const char *name)
 /* Files of IP_TRACE_SUBDIR. A file that is being written has ".new" at the end of its name. */
 static bool is_ours(const char *name)
 {
-	static const char *const names[] = {IP_TRACE_SESSION,	 IP_TRACE_JOURNAL,
-					    IP_TRACE_STAMPS,	 IP_TRACE_COUNTS,
-					    IP_TRACE_PAYLOAD,	 IP_TRACE_PIECES,
-					    IP_TRACE_MEMBERS,	 IP_TRACE_SUBDIR "/metadata",
-					    IP_TRACE_DESCRIPTORS};
+	static const char *const names[] = {IP_TRACE_SESSION,	  IP_TRACE_JOURNAL,
+					    IP_TRACE_STAMPS,	  IP_TRACE_COUNTS,
+					    IP_TRACE_PAYLOAD,	  IP_TRACE_PIECES,
+					    IP_TRACE_MEMBERS,	  IP_TRACE_SUBDIR "/metadata",
+					    IP_TRACE_DESCRIPTORS, IP_TRACE_KERNEL_FUNCTIONS};
 	static const char descriptors[] = IP_TRACE_DESCRIPTORS "-";
 	const char *in_segments = strrchr(descriptors, '/') + 1;
 	size_t n = strlen(name) - (ends_in(name, ".new") ? 4 : 0);

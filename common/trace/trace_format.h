@@ -25,6 +25,8 @@
  *                           seen. Lines "TSC<TAB>PID<TAB>FD<TAB>KIND<TAB>TEXT": from TSC on the
  *                           descriptor FD of the process was TEXT, until a later line tells of it
  *                           again. KIND is what waiting for it is called (file, socket, pipe...)
+ *   DIR/iprobe/kernel_functions  with functions of the kernel (--kernel-functions): their names
+ *                           (common/trace/kernel_functions.h)
  *   DIR/iprobe/counts       text, if functions were counted or their durations measured
  *                           (--payload): see below
  *
@@ -260,5 +262,7 @@ _Static_assert(sizeof(struct ip_packet_header) == 80, "packet header");
 #define IP_TRACE_COUNTS	     "iprobe/counts"
 #define IP_TRACE_PAYLOAD     "iprobe/payload.txt"
 #define IP_TRACE_DESCRIPTORS "iprobe/descriptors"
+
+#define IP_TRACE_KERNEL_FUNCTIONS "iprobe/kernel_functions"
 
 #endif
