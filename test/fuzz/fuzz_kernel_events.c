@@ -5,7 +5,9 @@
  * through: the spans of a thread are in order, a wait has one object, and the critical path of an
  * interval covers it without gap and overlap. A thread works for one client at a time. What is told
  * of locks is no more than their times. System calls are put together: their parts are the whole,
- * their text is cut off where the memory ends, and sums have each of them once.
+ * their text is cut off where the memory ends, and sums have each of them once. Calls of the
+ * kernel's functions lie in each other or behind each other, as far as their ends are known, and
+ * the stack machine shows all of them and ends each.
  *
  * covers: analysis/read/kernel_reader.c analysis/wait/thread_states.c
  * covers: analysis/wait/wait_object.c analysis/wait/descriptors/descriptors.c
@@ -15,12 +17,15 @@
  * covers: analysis/syscalls/syscall_text.c analysis/syscalls/syscall_flags.c
  * covers: analysis/wait/clients/client_intervals.c analysis/wait/clients/client_connections.c
  * covers: analysis/wait/descriptors/descriptor_births.c
+ * covers: analysis/read/kernel_calls.c analysis/callstack/frames_kernel.c
  */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "analysis/callstack/frames.h"
+#include "analysis/read/kernel_calls.h"
 #include "analysis/syscalls/syscall_flags.h"
 #include "analysis/syscalls/syscall_reader.h"
 #include "analysis/syscalls/syscall_sums.h"
@@ -293,6 +298,59 @@ static void check_clients(const struct ip_states *states, const struct ip_descri
 	ip_client_connections_clear(&connections);
 }
 
+struct shown {
+	size_t opened, closed;
+	uint64_t now;
+};
+
+static void on_opened(void *context, struct ip_frame *frame, size_t depth)
+{
+	struct shown *shown = context;
+
+	fuzz_assert(depth < IP_KERNEL_DEPTH + 1 && frame->start >= shown->now);
+	shown->now = frame->start;
+	shown->opened++;
+}
+
+static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
+		      enum ip_frame_end how)
+{
+	struct shown *shown = context;
+
+	fuzz_assert(end >= frame->start && frame->self <= end - frame->start && end >= shown->now);
+	shown->now = end;
+	shown->closed++;
+}
+
+static void check_functions(void)
+{
+	static const char text[] = "iprobe-session\t1\ntsc_hz\t1000000000\n",
+			  names[] = "vfs_read\t\nvfs_write.isra.0\text4\nlock\t\n";
+	static const struct ip_frames_ops ops = {.opened = on_opened, .closed = on_closed};
+	struct ip_recording *session;
+
+	write_file("../iprobe/kernel_functions", (const uint8_t *)names, sizeof(names) - 1);
+	fuzz_assert(ip_recording_parse("s", text, sizeof(text) - 1, &session) == 0);
+	fuzz_assert(ip_kernel_calls_load(path, session) == 0);
+	for (uint32_t tid = 0; tid < THREADS; tid++) {
+		const struct ip_kernel_thread *t =
+			ip_kernel_calls_find(session->kernel_calls, tid, tid);
+		struct shown shown = {0};
+		struct ip_frames *frames = ip_frames_create(session, &ops, &shown);
+
+		fuzz_assert(frames);
+		for (size_t i = 0; t && i < t->n; i++)
+			fuzz_assert(!i || t->calls[i].start >= t->calls[i - 1].start);
+		ip_frames_set_kernel(frames, tid, tid, 0);
+		ip_frames_finish(frames, UINT64_MAX);
+		ip_frames_destroy(frames);
+		fuzz_assert(shown.closed == shown.opened && shown.opened <= (t ? t->n : 0));
+		fuzz_assert(!t || shown.opened == t->n ||
+			    t->calls[shown.opened].start == UINT64_MAX);
+	}
+	ip_recording_destroy(session);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char *const names[] = {"all_0", "all_1", "target_0"};
@@ -324,6 +382,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_assert(descriptors.births);
 	check_states(states, &descriptors);
 	check_syscalls(&descriptors);
+	check_functions();
 	check_clients(states, &descriptors);
 	ip_states_destroy(states);
 	ip_descriptors_clear(&descriptors);

@@ -11,6 +11,8 @@ import sys
 SWITCH, WAKING, WAKEUP, WAKEUP_NEW, FORK, EXIT = range(1, 7)
 FAULT, PROCESS, CALL_STATE = 16, 20, 21
 ENTRY, RETURN = 1024, 2048
+FUNCTION, FUNCTION_RETURN = 256, 512
+IDS = 22
 # arguments of system calls as common/arch/x86_64/syscalls.c counts them
 SOME = {
     0: 3, 1: 3, 2: 3, 3: 1, 7: 3, 23: 5, 33: 2, 34: 0, 35: 2, 42: 3, 43: 3, 44: 6, 45: 6, 47: 3,
@@ -81,6 +83,19 @@ def locked(tsc, tid, by, word, operation=0, result=0):
 
 def whole(*streams, descriptors=DESCRIPTORS):
     return b"".join(struct.pack("<I", len(part)) + part for part in (descriptors, *streams))
+
+
+def functions(tsc, tid, *numbers):
+    """Functions of the kernel, called (n) and returned from (~n)."""
+    return [
+        event(
+            FUNCTION + n if n >= 0 else FUNCTION_RETURN + ~n,
+            tsc + i,
+            tid,
+            struct.pack("<QQ", 0x1000 + n, 0x2000),
+        )
+        for i, n in enumerate(numbers)
+    ]
 
 
 def seeds():
@@ -165,6 +180,16 @@ def seeds():
     lost = packet([], 1, 1, 0, 0) + packet(work[40:60], 130, 210, 0, 0, 1)
     lost += packet(work[60:], 220, 400, 0, 3, 2)
     yield whole(b"", b"", packet(work[:40], 9, 120) + lost, descriptors=names)
+    # functions of the kernel: nested, without a return, without an entry, deep, and one unknown
+    called = functions(100, 7, 0, 1, ~1, 1, 2, ~1, ~0, ~2, 0, 5, ~5, 0, ~0)
+    called += functions(120, 8, *[2] * 70, *[~2] * 75)
+    other = functions(110, 7, 1, ~1, 2, ~2, 0)
+    yield whole(b"", b"", packet(called, 100, 270))
+    yield whole(packet(other, 110, 114), b"", packet(called, 100, 270))
+    lossy = packet(called[:9], 100, 108) + packet(called[9:], 109, 270, 0, 3, 1)
+    yield whole(b"", packet(other, 110, 114, 1), lossy)
+    inner = [event(IDS, 50, 7, struct.pack("<iiii", 7, 7, 2, 2))]
+    yield whole(b"", packet(inner + other, 50, 114, 1), packet(called, 100, 270))
     # threads that wait for each other, in a ring
     ring = []
     for i in range(40):

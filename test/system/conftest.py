@@ -99,6 +99,8 @@ OTHER_KERNEL = [
     "test_iprobed.py::test_a_session_is_the_callers_own",
     "test_iprobed_ends.py::test_killed_worker_is_cleaned_up_after",
     "test_rules.py::test_cpu",
+    "test_kernel_functions.py::test_calls",
+    "test_kernel_functions.py::test_probes_go_away[attach]",
 ]
 
 # Files that are run with those when they are run as a whole.
