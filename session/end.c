@@ -124,9 +124,12 @@ int ip_session_go_idle(struct ip_session *s)
 	if (s->collector)
 		ip_area_set_ended(s->area);
 	ip_delegation_restore_only();
+	/* The time first: iprobe may wait for a CPU between the two, and then the target would seem
+	 * to have been recorded meanwhile. Events that come after it are the trace's all the same.
+	 */
+	ip_end_time_idle(s);
 	if (s->live && ip_target_alive(s->target))
 		close_gate(s);
-	ip_end_time_idle(s);
 	if (s->live && ip_target_alive(s->target)) {
 		ret = restore_all(s);
 		s->live = ret < 0;
