@@ -352,7 +352,7 @@ size_t ip_event_convert(const struct ip_event_layout *layout, const void *record
 		ret = convert_call(layout, record, size, type == layout->exit, &header, at);
 	} else if (type == layout->functions[0].type || type == layout->functions[1].type) {
 		const bool exit = type == layout->functions[1].type;
-		uint16_t id;
+		uint16_t id = 0;
 
 		ret = convert_function(&layout->functions[exit], record, size, exit, &id, at);
 		header.id = id;
