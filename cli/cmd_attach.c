@@ -112,6 +112,8 @@ static const char help[] =
 	"      --kernel-functions SEL   calls of functions of the kernel as well, by names or "
 	"patterns ('vfs_*'), at most 200\n"
 	"      --kernel-buffer SIZE   room for them in the kernel, for each CPU (default 4M)\n"
+	"      --kernel-source WORD   where they come from: tracefs, perf, auto (default: the one "
+	"that serves)\n"
 	"      --list FILE       probe list or debug file of a stripped module, or a folder of "
 	"such; repeatable\n"
 	"      --leave           where iprobed does it: end when it is live, and let it go on by "

@@ -33,7 +33,7 @@
 #include "hotpatcher/ptrace/priority_guard.h"
 #include "hotpatcher/ptrace/stop.h"
 #include "hotpatcher/shm/area.h"
-#include "kernel_trace/recorder.h"
+#include "kernel_trace/kernel_check.h"
 #include "session/control/control_socket.h"
 #include "session/follow/follow_fork.h"
 #include "session/pmu_leftovers.h"

@@ -36,7 +36,7 @@
 #include "hotpatcher/ptrace/priority_guard.h"
 #include "hotpatcher/ptrace/stops.h"
 #include "hotpatcher/shm/area.h"
-#include "kernel_trace/recorder.h"
+#include "kernel_trace/kernel_check.h"
 
 static const char help[] =
 	"usage: iprobe doctor [--json] [PID...]\n\n"
@@ -133,12 +133,37 @@ static bool is_confined_root(void)
 	return readlink("/proc/1/ns/user", text, sizeof(text)) < 0 && errno != ENOENT;
 }
 
+static void examine_kernel_events(struct examination *e)
+{
+	struct ip_kernel_check can;
+
+	if (ip_kernel_check(~0u, &can) < 0) {
+		tell(e, NOTE, "kernel events", "%s (--kernel)", ip_error_message());
+		return;
+	}
+	if (can.no_tracefs && can.no_perf)
+		tell(e, NOTE, "kernel events", "%s; by perf events: %s (--kernel)", can.no_tracefs,
+		     can.no_perf);
+	else if (can.no_tracefs)
+		tell(e, NOTE, "kernel events",
+		     "can be recorded (--kernel) by perf events; by tracefs not: %s",
+		     can.no_tracefs);
+	else if (can.no_perf)
+		tell(e, GOOD, "kernel events",
+		     "can be recorded (--kernel) by tracefs; by perf events not: %s", can.no_perf);
+	else
+		tell(e, GOOD, "kernel events",
+		     "can be recorded (--kernel), by tracefs or by perf events");
+	if (*can.missing)
+		tell(e, NOTE, "kernel events", "this kernel cannot tell of %s", can.missing);
+	ip_kernel_check_clear(&can);
+}
+
 static void examine_machine(struct examination *e)
 {
 	struct utsname u;
 	struct rlimit r;
 	const char *why;
-	_cleanup_free_ char *missing = NULL;
 	char line[256];
 	int error, fd;
 	const bool listens = geteuid() != 0 && cli_daemon_listens();
@@ -213,14 +238,7 @@ static void examine_machine(struct examination *e)
 		     (unsigned long)r.rlim_max);
 	else
 		tell(e, GOOD, "open files", "enough for a file a thread");
-	if (ip_kernel_missing(~0u, &missing) < 0)
-		tell(e, NOTE, "kernel events", "%s (--kernel)", ip_error_message());
-	else if (*missing)
-		tell(e, NOTE, "kernel events",
-		     "can be recorded (--kernel), but for %s, which this kernel cannot tell of",
-		     missing);
-	else
-		tell(e, GOOD, "kernel events", "can be recorded (--kernel)");
+	examine_kernel_events(e);
 	if (ip_kernel_functions_check() < 0)
 		tell(e, NOTE, "kernel functions", "%s (--kernel-functions)", ip_error_message());
 	else

@@ -318,6 +318,8 @@ static void print_json(const struct ip_trace_reader *t, uint64_t events)
 		ip_json_string(&j, "groups", s->kernel_groups);
 		ip_json_uint(&j, "events", s->kernel_events);
 		ip_json_uint(&j, "lost", s->kernel_lost);
+		if (s->kernel_source)
+			ip_json_string(&j, "source", s->kernel_source);
 		ip_json_end_object(&j);
 	}
 	if (s->compressed) {
@@ -489,8 +491,9 @@ static void print_text(const struct ip_trace_reader *t, uint64_t events)
 			 s->plain ? ip_format_count(s->plain, count) : "",
 			 s->plain ? " packets" : "");
 	if (s->kernel_groups)
-		ip_print(stdout, "%-10s %s of the kernel, %s lost: %s\n", "events",
-			 ip_format_count(s->kernel_events, count),
+		ip_print(stdout, "%-10s %s of the kernel%s%s, %s lost: %s\n", "events",
+			 ip_format_count(s->kernel_events, count), s->kernel_source ? " by " : "",
+			 s->kernel_source ? s->kernel_source : "",
 			 ip_format_count(s->kernel_lost, lost), s->kernel_groups);
 	ip_print(stdout, "%-10s %s, %s lost", "events", ip_format_count(events, count),
 		 ip_format_count(t->lost, lost));

@@ -16,6 +16,7 @@
 #include "cli/syscalls/syscalls_trace.h"
 #include "cli/trace_args.h"
 #include "common/error.h"
+#include "kernel_trace/record_source.h"
 
 static const char help[] =
 	"usage: iprobe syscalls [OPTIONS] [DIR | PID...]\n\n"
@@ -43,6 +44,8 @@ static const char help[] =
 	"      --json           one JSON document; with --list or --slowest one a line\n"
 	"of processes:\n" CLI_PROCESS_HELP
 	"      --duration T     for so long: 200ms, 10s (default: until Ctrl-C)\n"
+	"      --kernel-source WORD\n"
+	"                       where events of the kernel come from: tracefs, perf, auto\n"
 	"  -o, --output DIR     record it into DIR, which is kept, and show that\n"
 	"With -f, --by function or fd, --slowest or -o they are recorded first, as iprobe attach "
 	"does it.\n";
@@ -53,7 +56,7 @@ struct syscalls_command {
 	struct cli_recording_request request;
 };
 
-enum { OPT_BY = 256, OPT_DURATION, OPT_FAILED, OPT_JSON, OPT_LIST, OPT_SLOWEST };
+enum { OPT_BY = 256, OPT_DURATION, OPT_FAILED, OPT_JSON, OPT_KERNEL_SOURCE, OPT_LIST, OPT_SLOWEST };
 
 static int take_number(const char *command, const char *option, size_t *ret)
 {
@@ -112,6 +115,14 @@ static int take(const char *command, int option, void *context)
 		if (cli_parse_time(command, optarg, &o->duration_ns) < 0)
 			return 2;
 		return o->duration_ns ? -1 : cli_usage(command, "--duration: a time above 0");
+	case OPT_KERNEL_SOURCE:
+		o->live = "--kernel-source";
+		if (cli_recording_word(&c->request, "--kernel-source") < 0 ||
+		    cli_recording_word(&c->request, optarg) < 0)
+			return cli_fail();
+		return ip_kernel_source_parse(optarg, &o->source) < 0
+			       ? cli_usage(command, "%s", ip_error_message())
+			       : -1;
 	case OPT_BY:
 		return take_by(command, o);
 	case OPT_FAILED:
@@ -192,6 +203,7 @@ int cmd_syscalls(int argc, char **argv)
 		CLI_PROCESS_OPTIONS,
 		{"duration", required_argument, NULL, OPT_DURATION},
 		{"output", required_argument, NULL, 'o'},
+		{"kernel-source", required_argument, NULL, OPT_KERNEL_SOURCE},
 		{"by", required_argument, NULL, OPT_BY},
 		{"failed", no_argument, NULL, OPT_FAILED},
 		{"list", no_argument, NULL, OPT_LIST},

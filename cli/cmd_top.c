@@ -23,6 +23,7 @@
 #include "common/print.h"
 #include "common/trace/kernel_format.h"
 #include "common/units.h"
+#include "kernel_trace/kernel_check.h"
 
 #define DELAY_NS   1000000000ull
 #define BATCH_ROWS 20
@@ -61,6 +62,8 @@ static const char help[] =
 	"%WAIT and FOR\n"
 	"      --kernel-buffer SIZE  the room for these events until they are read, for each CPU "
 	"(default 4M)\n"
+	"      --kernel-source WORD  where they come from: tracefs, perf, auto (default: the one "
+	"that serves)\n"
 	"      --limit ROWS      at most so many functions (default: as many as fit; 20 with "
 	"--batch; all with --json)\n"
 	"  -b, --batch           plain text, each picture below the other; so it is where stdout "
@@ -200,7 +203,8 @@ enum {
 	OPT_FULL_NAMES,
 	OPT_WAITS,
 	OPT_KERNEL,
-	OPT_KERNEL_BUFFER
+	OPT_KERNEL_BUFFER,
+	OPT_KERNEL_SOURCE
 };
 
 static const struct option long_options[] = {
@@ -212,6 +216,7 @@ static const struct option long_options[] = {
 	{"waits", required_argument, NULL, OPT_WAITS},
 	{"kernel", no_argument, NULL, OPT_KERNEL},
 	{"kernel-buffer", required_argument, NULL, OPT_KERNEL_BUFFER},
+	{"kernel-source", required_argument, NULL, OPT_KERNEL_SOURCE},
 	{"limit", required_argument, NULL, OPT_LIMIT},
 	CLI_PROCESS_OPTIONS,
 	{"by", required_argument, NULL, OPT_BY},
@@ -264,6 +269,10 @@ static int parse_option(const char *command, int option, struct cli_top_options 
 										    : -1;
 	case OPT_KERNEL_BUFFER:
 		return cli_parse_kernel_buffer(optarg, &o->kernel.buffer) < 0
+			       ? cli_usage(command, "%s", ip_error_message())
+			       : -1;
+	case OPT_KERNEL_SOURCE:
+		return ip_kernel_source_parse(optarg, &o->kernel.source) < 0
 			       ? cli_usage(command, "%s", ip_error_message())
 			       : -1;
 	case OPT_LIMIT:
@@ -330,6 +339,9 @@ static int parse(int argc, char **argv, struct cli_top_options *o)
 	if (o->kernel.buffer && !o->kernel.groups)
 		return cli_usage(argv[0], "--kernel-buffer is the room for events of --kernel: add "
 					  "that option");
+	if (o->kernel.source && !o->kernel.groups)
+		return cli_usage(argv[0], "--kernel-source tells where events of --kernel come "
+					  "from: add that option");
 	if (!o->kernel.buffer)
 		o->kernel.buffer = CLI_KERNEL_BUFFER;
 	if (o->kernel.groups && !o->memory_asked)
@@ -366,9 +378,7 @@ static int begin(const struct cli_top_options *o, struct cli_top_session **ret,
 /* Where events of the kernel cannot be had, the rest is shown, and a line tells what is missing. */
 static void look_for_kernel(struct cli_top_options *o)
 {
-	_cleanup_free_ char *missing = NULL;
-
-	if (!o->kernel.groups || ip_kernel_missing(o->kernel.groups, &missing) == 0)
+	if (!o->kernel.groups || ip_kernel_check_source(o->kernel.source) == 0)
 		return;
 	snprintf(o->no_kernel, sizeof(o->no_kernel), "no waits are shown: %s", ip_error_message());
 	ip_print(stderr, "iprobe: %s\n", o->no_kernel);
@@ -388,11 +398,13 @@ static int via_daemon(struct cli_top_options *o, int argc, char **argv)
 		return cli_fail();
 	}
 	for (int i = 0; i < argc; i++) {
-		const bool buffer = !strcmp(argv[i], "--kernel-buffer");
+		const bool value =
+			!strcmp(argv[i], "--kernel-buffer") || !strcmp(argv[i], "--kernel-source");
 
-		if (i && (buffer || !strcmp(argv[i], "--kernel") ||
-			  !strncmp(argv[i], "--kernel-buffer=", strlen("--kernel-buffer="))))
-			i += buffer;
+		if (i && (value || !strcmp(argv[i], "--kernel") ||
+			  !strncmp(argv[i], "--kernel-buffer=", strlen("--kernel-buffer=")) ||
+			  !strncmp(argv[i], "--kernel-source=", strlen("--kernel-source="))))
+			i += value;
 		else
 			words[n++] = argv[i];
 	}

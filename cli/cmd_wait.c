@@ -18,6 +18,7 @@
 #include "cli/wait/wait_report.h"
 #include "cli/wait/wait_tree_print.h"
 #include "common/error.h"
+#include "kernel_trace/record_source.h"
 
 static const char help[] =
 	"usage: iprobe wait [OPTIONS] [DIR | PID...]\n\n"
@@ -63,6 +64,8 @@ static const char help[] =
 	"      --args [F(EXPR, ...)]    record these arguments, too, as iprobe attach does\n"
 	"      --retval [F(EXPR, ...)]  record results, too\n"
 	"      --duration T     record for so long: 200ms, 10s (default: until Ctrl-C)\n"
+	"      --kernel-source WORD\n"
+	"                       where events of the kernel come from: tracefs, perf, auto\n"
 	"  -o, --output DIR     keep the recording in DIR\n";
 
 /* The command line. */
@@ -83,6 +86,7 @@ enum {
 	OPT_ID,
 	OPT_IDLE,
 	OPT_JSON,
+	OPT_KERNEL_SOURCE,
 	OPT_OBJECTS,
 	OPT_OF,
 	OPT_SLOWEST,
@@ -130,6 +134,7 @@ static int take(const char *command, int option, void *context)
 	struct wait_command *c = context;
 	struct cli_wait_options *o = &c->options;
 	const int code = cli_process_option(command, option, optarg);
+	enum ip_kernel_source source;
 	char *end;
 	unsigned long n;
 
@@ -140,6 +145,10 @@ static int take(const char *command, int option, void *context)
 		c->request.output = optarg;
 		c->live = "-o";
 		return *optarg ? -1 : cli_usage(command, "-o needs a directory");
+	case OPT_KERNEL_SOURCE:
+		return ip_kernel_source_parse(optarg, &source) < 0
+			       ? cli_usage(command, "%s", ip_error_message())
+			       : pass_on(c, "--kernel-source", optarg);
 	case OPT_DURATION:
 		return take_time(command, c);
 	case OPT_ARGS:
@@ -300,6 +309,7 @@ int cmd_wait(int argc, char **argv)
 		{"retval", optional_argument, NULL, OPT_RETVAL},
 		{"duration", required_argument, NULL, OPT_DURATION},
 		{"output", required_argument, NULL, 'o'},
+		{"kernel-source", required_argument, NULL, OPT_KERNEL_SOURCE},
 		CLI_FILTER_PROCESS,
 		{"of", required_argument, NULL, OPT_OF},
 		{"slowest", required_argument, NULL, OPT_SLOWEST},

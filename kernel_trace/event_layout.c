@@ -34,6 +34,7 @@ struct step {
 
 struct conversion {
 	uint16_t id;
+	struct ip_tracepoint tracepoint;
 	unsigned nsteps;
 	struct step steps[IP_KERNEL_FIELDS_MAX];
 };
@@ -49,7 +50,7 @@ struct function_event {
 struct ip_event_layout {
 	struct step common[PARTS];
 	struct step number, arguments, result; /* of system calls */
-	int32_t entry, exit;		       /* types of raw_syscalls; -1: none */
+	struct ip_tracepoint calls[2];	       /* raw_syscalls: entry, exit; system NULL: none */
 	struct function_event functions[2];    /* entries; returns */
 	uint8_t by_type[TYPES];		       /* index of conversions, from 1 on */
 	struct conversion conversions[IP_KERNEL_EVENTS];
@@ -87,6 +88,18 @@ static struct tep_event *event_of(struct tep_handle *tep, const char *system, co
 	return tep_find_event_by_name(tep, system, name);
 }
 
+static struct ip_tracepoint describe(const struct tep_event *event, const char *system,
+				     const char *name, enum ip_kernel_group group)
+{
+	struct ip_tracepoint ret = {
+		.system = system, .name = name, .type = event->id, .group = group};
+
+	for (const struct tep_format_field *f = event->format.fields; f; f = f->next)
+		if (f->offset + f->size > ret.size && f->offset + f->size <= UINT16_MAX)
+			ret.size = f->offset + f->size;
+	return ret;
+}
+
 /* A tracepoint that the kernel does not have is left out, and so is one without a field that we
  * need: its events would tell something wrong. */
 static void add(struct ip_event_layout *layout, struct tep_handle *tep, unsigned id)
@@ -111,6 +124,7 @@ static void add(struct ip_event_layout *layout, struct tep_handle *tep, unsigned
 			return;
 	}
 	c->id = id;
+	c->tracepoint = describe(event, kind->system, kind->tracepoint, kind->group);
 	layout->by_type[event->id] = id;
 }
 
@@ -120,15 +134,15 @@ static void add_calls(struct ip_event_layout *layout, struct tep_handle *tep)
 			 *exit = event_of(tep, "raw_syscalls", "sys_exit");
 	struct step number;
 
-	layout->entry = layout->exit = -1;
-	if (!entry || !exit || !find(entry, "id", &layout->number) ||
+	if (!entry || !exit || entry->id < 0 || entry->id >= (int)TYPES || exit->id < 0 ||
+	    exit->id >= (int)TYPES || !find(entry, "id", &layout->number) ||
 	    !find(entry, "args", &layout->arguments) || !find(exit, "ret", &layout->result) ||
 	    !find(exit, "id", &number) || number.from != layout->number.from ||
 	    layout->number.size != 8 || layout->result.size != 8 ||
 	    layout->arguments.size != ARGUMENT * IP_SYSCALL_ARGUMENTS)
 		return;
-	layout->entry = entry->id;
-	layout->exit = exit->id;
+	layout->calls[0] = describe(entry, "raw_syscalls", "sys_enter", IP_KERNEL_GROUP_SYSCALLS);
+	layout->calls[1] = describe(exit, "raw_syscalls", "sys_exit", IP_KERNEL_GROUP_SYSCALLS);
 }
 
 static int read_all(struct ip_event_layout *layout, struct tep_handle *tep)
@@ -218,13 +232,30 @@ char *ip_event_layout_missing(const struct ip_event_layout *layout, unsigned gro
 		fprintf(out, "%s%s:%s", comma, kind->system, kind->tracepoint);
 		comma = ", ";
 	}
-	if (out && groups >> IP_KERNEL_GROUP_SYSCALLS & 1 && layout->entry < 0)
+	if (out && groups >> IP_KERNEL_GROUP_SYSCALLS & 1 && !layout->calls[0].system)
 		fprintf(out, "%sraw_syscalls:sys_enter, raw_syscalls:sys_exit", comma);
 	if (!out || fclose(out)) {
 		ip_error("out of memory");
 		return NULL;
 	}
 	return text;
+}
+
+const struct ip_tracepoint *ip_event_layout_tracepoint(const struct ip_event_layout *layout,
+						       unsigned id)
+{
+	const struct ip_tracepoint *found = NULL;
+
+	if (id == IP_KERNEL_SYSCALL_ENTRY || id == IP_KERNEL_SYSCALL_EXIT)
+		found = &layout->calls[id == IP_KERNEL_SYSCALL_EXIT];
+	else if (id < IP_KERNEL_EVENTS)
+		found = &layout->conversions[id].tracepoint;
+	return found && found->system ? found : NULL;
+}
+
+unsigned ip_event_layout_offset(const struct ip_event_layout *layout, unsigned id, unsigned field)
+{
+	return layout->conversions[id].steps[field].from;
 }
 
 void ip_event_layout_free(struct ip_event_layout *layout)
@@ -312,7 +343,8 @@ static size_t convert_call(const struct ip_event_layout *layout, const uint8_t *
 }
 
 static size_t convert_function(const struct function_event *from, const uint8_t *record,
-			       size_t size, bool exit, uint16_t *ret_id, uint8_t *out)
+			       size_t size, bool exit, struct ip_kernel_event_header *header,
+			       uint8_t *out)
 {
 	struct ip_kernel_function_fields fields;
 	uint64_t number;
@@ -323,7 +355,7 @@ static size_t convert_function(const struct function_event *from, const uint8_t 
 	number = get(record, &from->number);
 	if (number >= IP_KERNEL_FUNCTIONS_MAX)
 		return 0;
-	*ret_id = number + (exit ? IP_KERNEL_FUNCTION_EXIT : IP_KERNEL_FUNCTION_ENTRY);
+	header->id = number + (exit ? IP_KERNEL_FUNCTION_EXIT : IP_KERNEL_FUNCTION_ENTRY);
 	fields.ip = get(record, &from->ip);
 	fields.parent_ip = get(record, &from->parent);
 	memcpy(out, &fields, sizeof(fields));
@@ -348,14 +380,14 @@ size_t ip_event_convert(const struct ip_event_layout *layout, const void *record
 	header.tid = get(record, &layout->common[PART_PID]);
 	header.context = (flags & HARDIRQ ? IP_KERNEL_IN_HARDIRQ : 0) |
 			 (flags & SOFTIRQ ? IP_KERNEL_IN_SOFTIRQ : 0);
-	if (type == layout->entry || type == layout->exit) {
-		ret = convert_call(layout, record, size, type == layout->exit, &header, at);
+	if (layout->calls[0].system &&
+	    (type == layout->calls[0].type || type == layout->calls[1].type)) {
+		ret = convert_call(layout, record, size, type == layout->calls[1].type, &header,
+				   at);
 	} else if (type == layout->functions[0].type || type == layout->functions[1].type) {
 		const bool exit = type == layout->functions[1].type;
-		uint16_t id = 0;
 
-		ret = convert_function(&layout->functions[exit], record, size, exit, &id, at);
-		header.id = id;
+		ret = convert_function(&layout->functions[exit], record, size, exit, &header, at);
 	} else {
 		if (!layout->by_type[type])
 			return 0;

@@ -9,7 +9,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/trace/kernel_format.h"
+
 struct ip_event_layout;
+
+/* A tracepoint that the kernel has. */
+struct ip_tracepoint {
+	const char *system, *name;
+	uint16_t type; /* its number in this kernel, which its records begin with */
+	uint16_t size; /* of a record; of one that ends with texts, without these */
+	enum ip_kernel_group group;
+};
 
 /* The largest event that ip_event_convert() makes. */
 #define IP_EVENT_SIZE_MAX 256
@@ -29,6 +39,15 @@ int ip_event_layout_add_functions(struct ip_event_layout *layout,
  * in a form that is not known: "irq:softirq_entry, irq:softirq_exit". Their events are missing.
  * malloc'ed; "": none. NULL with an error. */
 char *ip_event_layout_missing(const struct ip_event_layout *layout, unsigned groups);
+
+/* The tracepoint of an event, or of the entries (IP_KERNEL_SYSCALL_ENTRY) or exits of all system
+ * calls. NULL: this kernel does not have it in a form that is known. */
+const struct ip_tracepoint *ip_event_layout_tracepoint(const struct ip_event_layout *layout,
+						       unsigned id);
+
+/* Where a field of the event (its number in kernel_format.h) stands in the records of such a
+ * tracepoint. */
+unsigned ip_event_layout_offset(const struct ip_event_layout *layout, unsigned id, unsigned field);
 
 /* Writes the event that a record is into out, which has room for IP_EVENT_SIZE_MAX bytes. Returns
  * its size; 0: the record is none of those that are kept. */

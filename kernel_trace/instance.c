@@ -4,7 +4,6 @@
  */
 #include "kernel_trace/instance.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,13 +12,12 @@
 #include <tracefs.h>
 #include <unistd.h>
 
-#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/proc.h"
+#include "kernel_trace/thread_list.h"
 
-#define PREFIX	      "iprobe-"
-#define LISTINGS_MOST 100u
+#define PREFIX "iprobe-"
 
 /* iprobe-PID-STARTED-PART. tracefs is opened in the initial pid namespace alone, so that all pids
  * are of that one. */
@@ -90,95 +88,39 @@ struct tracefs_instance *ip_instance_create(const char *part, size_t buffer)
 	return instance;
 }
 
-struct threads {
-	pid_t *tids; /* sorted */
-	size_t n;
-};
-
-static int by_tid(const void *left, const void *right)
+static int choose(void *context, const pid_t *tids, size_t n)
 {
-	return *(const pid_t *)left - *(const pid_t *)right;
-}
-
-/* The threads of a process that exist now. */
-static int list_threads(pid_t pid, struct threads *ret)
-{
-	char path[32];
-	_cleanup_closedir_ DIR *dir = NULL;
-	const struct dirent *entry;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	dir = opendir(path);
-	if (!dir)
-		return ip_error_errno("pid %d: cannot list its threads", pid);
-	while ((entry = readdir(dir))) {
-		if (*entry->d_name < '1' || *entry->d_name > '9')
-			continue;
-		if (ip_array_grow(&ret->tids, ret->n, sizeof(*ret->tids)) < 0)
-			return -1;
-		ret->tids[ret->n++] = atoi(entry->d_name);
-	}
-	if (ret->n)
-		qsort(ret->tids, ret->n, sizeof(*ret->tids), by_tid);
-	return 0;
-}
-
-static int choose(int fd, const struct threads *threads)
-{
+	const int *fd = context;
 	char text[4096];
-	size_t n = 0;
+	size_t used = 0;
 
-	for (size_t i = 0; i < threads->n; i++) {
-		n += snprintf(text + n, sizeof(text) - n, "%d ", threads->tids[i]);
-		if (i + 1 < threads->n && n < sizeof(text) - 16)
+	for (size_t i = 0; i < n; i++) {
+		used += snprintf(text + used, sizeof(text) - used, "%d ", tids[i]);
+		if (i + 1 < n && used < sizeof(text) - 16)
 			continue;
-		if (write(fd, text, n) != (ssize_t)n)
+		if (write(*fd, text, used) != (ssize_t)used)
 			return ip_error_errno("cannot choose threads for kernel events");
-		n = 0;
+		used = 0;
 	}
 	return 0;
 }
 
-/* Threads come while they are listed. The kernel adds the child of each thread that it has on its
- * list, so a thread can be missing only if its parent was not on the list yet. When a listing has
- * nobody new, all are on it. */
+/* The kernel adds the child of each thread that it has on its list. */
 int ip_instance_limit(struct tracefs_instance *instance, pid_t pid)
 {
 	_cleanup_close_ int fd = -1;
-	struct threads before = {0};
-	bool new = true;
-	int ret = 0;
 
 	if (put(instance, "options/event-fork", "1") < 0)
 		return -1;
 	fd = tracefs_instance_file_open(instance, "set_event_pid", O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return ip_error_errno("cannot open set_event_pid of the kernel's tracefs");
-	for (unsigned i = 0; i < LISTINGS_MOST && ret == 0 && new; i++) {
-		struct threads now = {0};
-
-		ret = list_threads(pid, &now);
-		new = false;
-		/* it was reaped meanwhile; and an empty list would choose all threads */
-		if (ret == 0 && !now.n)
-			ret = ip_error("pid %d: it has ended", pid);
-		for (size_t k = 0; k < now.n && !new; k++)
-			new = !before.n || !bsearch(&now.tids[k], before.tids, before.n,
-						    sizeof(*now.tids), by_tid);
-		if (ret == 0 && new)
-			ret = choose(fd, &now);
-		free(before.tids);
-		before = now;
-	}
-	free(before.tids);
-	return ret;
+	return ip_thread_list_choose(pid, choose, &fd);
 }
 
 int ip_instance_enable(struct tracefs_instance *instance, const char *system,
 		       const char *tracepoint)
 {
-	if (!tracefs_event_file_exists(instance, system, tracepoint, "enable"))
-		return 1;
 	if (tracefs_event_enable(instance, system, tracepoint) < 0)
 		return ip_error_errno("cannot record the kernel's %s:%s", system, tracepoint);
 	return 0;

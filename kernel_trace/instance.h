@@ -34,8 +34,7 @@ struct tracefs_instance *ip_instance_create(const char *part, size_t buffer);
  * children run that these make. Returns 0, or -1 with an error. */
 int ip_instance_limit(struct tracefs_instance *instance, pid_t pid);
 
-/* Asks for the events of a tracepoint. Returns 0; 1: the kernel does not have it; -1 with an
- * error. */
+/* Asks for the events of a tracepoint that the kernel has. Returns 0, or -1 with an error. */
 int ip_instance_enable(struct tracefs_instance *instance, const char *system,
 		       const char *tracepoint);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records events of the kernel: the instances, and the thread that reads them.
+ * Records events of the kernel: the buffers, and the thread that reads them.
  */
 #include "kernel_trace/recorder.h"
 
@@ -26,93 +26,60 @@
 #include "common/trace/kernel_metadata.h"
 #include "kernel_trace/begin_states.h"
 #include "kernel_trace/event_layout.h"
-#include "kernel_trace/instance.h"
 #include "kernel_trace/kernel_probes.h"
 #include "kernel_trace/recorder_private.h"
+#include "kernel_trace/source_choice.h"
+#include "kernel_trace/tracefs_source.h"
 
-#define PAGE_MOST    (64u << 10) /* what one read returns at most */
-#define PAGE_END     16u	 /* zeros behind it */
-#define PAGES_MOST   256u	 /* of one CPU, until the others have their turn */
 #define ROUNDS_MOST  16u
 #define NAP_MS	     200
 #define NAP_LEAST_MS 4
 #define FLUSH_NS     1000000000ull
 
-static const char *const parts[INSTANCES] = {IP_KERNEL_ALL, IP_KERNEL_TARGET};
+static const char *const parts[IP_RECORD_PARTS] = {IP_KERNEL_ALL, IP_KERNEL_TARGET};
 
-/* Adds a CPU's buffers. */
-static int add_source(struct ip_kernel_recorder *r, int instance, unsigned cpu)
+static int add_buffer(struct ip_kernel_recorder *r, enum ip_record_part part, unsigned cpu)
 {
-	struct source source = {.instance = instance, .cpu = cpu};
+	struct buffer buffer = {.recorder = r, .part = part, .cpu = cpu};
 
-	if (ip_array_grow(&r->sources, r->nsources, sizeof(source)) < 0)
+	if (ip_array_grow(&r->buffers, r->nbuffers, sizeof(buffer)) < 0)
 		return -1;
-	source.fd = ip_instance_open_cpu(r->instances[instance], cpu);
-	if (source.fd < 0)
-		return -1;
-	ip_kernel_stream_init(&source.stream, r->dir, r->uuid, parts[instance], cpu);
-	source.stream.sink = r->sink;
-	source.stream.in_segments = r->in_segments;
-	source.stream.segment = r->segment;
-	source.stream.kept = r->kept;
-	r->sources[r->nsources++] = source;
+	ip_kernel_stream_init(&buffer.stream, r->dir, r->uuid, parts[part], cpu);
+	buffer.stream.sink = r->sink;
+	buffer.stream.in_segments = r->in_segments;
+	buffer.stream.segment = r->segment;
+	buffer.stream.kept = r->kept;
+	r->buffers[r->nbuffers++] = buffer;
 	return 0;
 }
 
 static int make_polls(struct ip_kernel_recorder *r)
 {
-	r->polls = calloc(r->nsources + 1, sizeof(*r->polls));
+	r->polls = calloc(r->nbuffers + 1, sizeof(*r->polls));
 	r->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (!r->polls || r->wake < 0)
 		return ip_error("out of memory");
-	for (size_t i = 0; i < r->nsources; i++)
-		r->polls[i] = (struct pollfd){.fd = r->sources[i].fd, .events = POLLIN};
-	r->polls[r->nsources] = (struct pollfd){.fd = r->wake, .events = POLLIN};
+	for (size_t i = 0; i < r->nbuffers; i++)
+		r->polls[i].events = POLLIN;
+	r->polls[r->nbuffers] = (struct pollfd){.fd = r->wake, .events = POLLIN};
 	return 0;
 }
 
-static int enable(struct ip_kernel_recorder *r)
-{
-	for (unsigned id = 0; id < IP_KERNEL_EVENTS; id++) {
-		const struct ip_kernel_kind *kind = ip_kernel_kind_of(id);
-
-		if (!kind || !kind->system || !(r->groups >> kind->group & 1))
-			continue;
-		if (ip_instance_enable(r->instances[kind->everywhere && !r->sink ? ALL : TARGET],
-				       kind->system, kind->tracepoint) < 0)
-			return -1;
-	}
-	if (r->probes && ip_kernel_probes_enable(r->probes, r->instances[TARGET]) < 0)
-		return -1;
-	if (!(r->groups >> IP_KERNEL_GROUP_SYSCALLS & 1))
-		return 0;
-	return ip_instance_enable(r->instances[TARGET], "raw_syscalls", "sys_enter") < 0 ||
-			       ip_instance_enable(r->instances[TARGET], "raw_syscalls",
-						  "sys_exit") < 0
-		       ? -1
-		       : 0;
-}
-
-/* The instances that the groups need. */
-static int make_instances(struct ip_kernel_recorder *r, size_t buffer)
+/* The parts that the groups need. */
+static int make_buffers(struct ip_kernel_recorder *r)
 {
 	const unsigned everywhere =
-		r->sink ? 0 : 1 << IP_KERNEL_GROUP_SCHED | 1 << IP_KERNEL_GROUP_BLOCK;
-	const bool needed[INSTANCES] = {r->groups & everywhere,
-					r->groups & ~everywhere || r->probes};
-	const long cpus = sysconf(_SC_NPROCESSORS_CONF);
+			       r->sink ? 0
+				       : 1 << IP_KERNEL_GROUP_SCHED | 1 << IP_KERNEL_GROUP_BLOCK,
+		       cpus = ip_record_cpus();
 
-	for (int i = 0; i < INSTANCES; i++) {
-		if (!needed[i])
-			continue;
-		r->instances[i] = ip_instance_create(parts[i], buffer);
-		if (!r->instances[i])
-			return -1;
-		for (long cpu = 0; cpu < cpus && cpu < (long)IP_KERNEL_CPUS_MAX; cpu++)
-			if (add_source(r, i, cpu) < 0)
+	r->needed[IP_RECORD_ALL] = r->groups & everywhere;
+	r->needed[IP_RECORD_TARGET] = r->groups & ~everywhere || r->probes;
+	for (unsigned part = 0; part < IP_RECORD_PARTS; part++)
+		for (unsigned cpu = 0; r->needed[part] && cpu < cpus; cpu++)
+			if (add_buffer(r, part, cpu) < 0)
 				return -1;
-	}
-	return make_polls(r) < 0 ? -1 : enable(r);
+	return make_polls(r);
 }
 
 /* What is missing is told, once: nobody takes its absence for a machine on which it did not happen.
@@ -140,22 +107,34 @@ static int make_dir(struct ip_kernel_recorder *r, int dir)
 }
 
 /* The probes of the kernel's functions, and their names in the trace. */
-static int make_probes(struct ip_kernel_recorder *r, const char *patterns, int dir)
+static int make_probes(struct ip_kernel_recorder *r, const struct ip_kernel_options *options,
+		       int dir)
 {
-	if (!patterns)
+	if (!options->functions)
 		return 0;
-	if (ip_kernel_probes_make(patterns, &r->probes) < 0 ||
+	if (ip_source_check_probes(options->source, &r->tracefs) < 0)
+		return -1;
+	ip_tracefs_source_remove_left();
+	if (ip_kernel_probes_make(options->functions, &r->probes) < 0 ||
 	    ip_event_layout_add_functions(r->layout, r->probes) < 0)
 		return -1;
 	r->stats.functions = r->probes->functions.n;
 	return ip_kernel_functions_write(dir, &r->probes->functions);
 }
 
-/* Those of processes that are gone, instances first: a probe that is on cannot be removed. */
-static void remove_left(void)
+static int make_source(struct ip_kernel_recorder *r, const struct ip_kernel_options *options)
 {
-	ip_instance_remove_left();
-	ip_kernel_probes_remove_left();
+	const struct ip_source_request request = {.source = options->source,
+						  .groups = options->groups,
+						  .all = r->needed[IP_RECORD_ALL],
+						  .target = r->needed[IP_RECORD_TARGET],
+						  .size = options->buffer,
+						  .tracefs = &r->tracefs,
+						  .layout = r->layout,
+						  .probes = r->probes};
+
+	r->source = ip_source_choose(&request);
+	return r->source ? 0 : -1;
 }
 
 int ip_kernel_recorder_create(const struct ip_kernel_options *options, int dir,
@@ -182,21 +161,21 @@ int ip_kernel_recorder_create(const struct ip_kernel_options *options, int dir,
 	r->state.in_segments = r->in_segments;
 	r->state.kept = r->kept;
 	pthread_cond_init(&r->answered, NULL);
-	r->bytes = malloc(PAGE_MOST + PAGE_END);
-	r->page = kbuffer_alloc(KBUFFER_LSIZE_SAME_AS_HOST, KBUFFER_ENDIAN_SAME_AS_HOST);
-	if (!r->bytes || !r->page || (options->keep && !r->kept) ||
-	    getrandom(r->uuid, sizeof(r->uuid), 0) != sizeof(r->uuid)) {
+	if (options->keep && !r->kept) {
 		ip_kernel_recorder_destroy(r);
 		return ip_error("out of memory");
 	}
+	if (getrandom(r->uuid, sizeof(r->uuid), 0) != sizeof(r->uuid)) {
+		ip_kernel_recorder_destroy(r);
+		return ip_error_errno("cannot make an id for the trace");
+	}
 	if (ip_tracefs_open(&r->tracefs) < 0)
 		goto fail;
-	remove_left();
 	r->layout = ip_event_layout_read();
 	if (!r->layout || tell_missing(r) < 0 || make_dir(r, dir) < 0 ||
-	    make_probes(r, options->functions, dir) < 0 ||
+	    make_probes(r, options, dir) < 0 ||
 	    (r->resumes && !r->kept && ip_kernel_recorder_find_begun(r) < 0) ||
-	    make_instances(r, options->buffer) < 0)
+	    make_buffers(r) < 0 || make_source(r, options) < 0)
 		goto fail;
 	r->state.dir = r->dir;
 	r->state.segment = r->segment;
@@ -212,77 +191,75 @@ fail:
 	return -1;
 }
 
-/* Events were lost before a page. The count may be of a loss behind the page already: then this one
- * was counted with the page before, and is counted once more, since readers must see it. */
-static int note_loss(struct ip_kernel_recorder *r, struct source *source)
+/* Events of a buffer were lost. The total may be no greater than before: readers must see each
+ * loss.
+ */
+static int note_loss(void *context, uint64_t total)
 {
-	const uint64_t lost = ip_instance_lost(r->instances[source->instance], source->cpu);
+	struct buffer *buffer = context;
 
-	if (r->descriptors) /* what was made may have been closed */
-		ip_descriptor_log_give_up(r->descriptors);
-	return ip_kernel_stream_lost(&source->stream,
-				     lost > source->stream.lost ? lost : source->stream.lost + 1);
+	if (buffer->recorder->descriptors) /* what was made may have been closed */
+		ip_descriptor_log_give_up(buffer->recorder->descriptors);
+	return ip_kernel_stream_lost(&buffer->stream,
+				     total > buffer->stream.lost ? total : buffer->stream.lost + 1);
 }
 
-/* Converts the events of a page. */
-static int take_page(struct ip_kernel_recorder *r, struct source *source)
+/* Converts a record. Times never go back: a record that comes late is one of now. */
+static int take_record(void *context, const void *record, size_t size, uint64_t tsc)
 {
-	unsigned long long tsc;
-	void *record;
-	uint8_t *out;
-	size_t size;
+	struct buffer *buffer = context;
+	struct ip_kernel_recorder *r = buffer->recorder;
+	const struct ip_record_source *source = r->source;
+	uint8_t *out = ip_kernel_stream_room(&buffer->stream);
+	size_t converted;
 
-	if (kbuffer_load_subbuffer(r->page, r->bytes) < 0)
-		return ip_error("cannot read a page of the kernel's events of CPU %u", source->cpu);
-	if (kbuffer_missed_events(r->page) && note_loss(r, source) < 0)
+	if (!out)
 		return -1;
-	for (record = kbuffer_read_event(r->page, &tsc); record;
-	     record = kbuffer_next_event(r->page, &tsc)) {
-		out = ip_kernel_stream_room(&source->stream);
-		if (!out)
-			return -1;
-		size = ip_event_convert(r->layout, record, kbuffer_event_size(r->page), tsc, out);
-		if (!size)
-			continue;
-		ip_kernel_stream_add(&source->stream, tsc, size);
-		if (r->descriptors)
-			ip_descriptor_log_event(r->descriptors, out);
-	}
+	if (r->dropping)
+		return 0;
+	if (tsc < buffer->stream.end)
+		tsc = buffer->stream.end;
+	if (tsc < r->told)
+		tsc = r->told;
+	converted = ip_event_convert(r->layout, record, size, tsc, out);
+	if (!converted || (buffer->part == IP_RECORD_TARGET && source->ops->wants &&
+			   !source->ops->wants(source, out, converted)))
+		return 0;
+	ip_kernel_stream_add(&buffer->stream, tsc, converted);
+	if (r->descriptors)
+		ip_descriptor_log_event(r->descriptors, out);
 	return 0;
 }
 
 /* Takes what is in a CPU's buffer. 1: there is more; 0; -1 with an error. */
-static int drain(struct ip_kernel_recorder *r, struct source *source)
+static int drain(struct ip_kernel_recorder *r, struct buffer *buffer)
 {
-	for (unsigned i = 0; i < PAGES_MOST; i++) {
-		ssize_t n = read(source->fd, r->bytes, PAGE_MOST);
+	const struct ip_record_sink taker = {
+		.record = take_record, .lost = note_loss, .context = buffer};
 
-		if (n < 0 && errno == ENODEV) { /* the CPU has never been online */
-			r->polls[source - r->sources].fd = -1;
-			return 0;
-		}
-		if (n <= 0)
-			return n < 0 && errno != EAGAIN && errno != EINTR
-				       ? ip_error_errno("cannot read the kernel's events of CPU %u",
-							source->cpu)
-				       : 0;
-		r->polls[source - r->sources].fd = source->fd;
-		memset(r->bytes + n, 0, PAGE_END);
-		if (take_page(r, source) < 0)
-			return -1;
-	}
-	return 1;
+	return r->source->ops->drain(r->source, buffer->part, buffer->cpu, &taker);
+}
+
+/* Whether what is in the buffers may have gaps that nothing counts: also if that has ended since
+ * the last time. */
+static bool has_gaps(struct ip_kernel_recorder *r)
+{
+	const bool before = r->had_gaps;
+
+	r->had_gaps = r->source->ops->misses && r->source->ops->misses(r->source);
+	return before || r->had_gaps;
 }
 
 static int drain_all(struct ip_kernel_recorder *r)
 {
 	int more = 0, ret;
 
-	for (size_t i = 0; i < r->nsources; i++) {
-		ret = drain(r, &r->sources[i]);
-		if (ret < 0)
+	r->dropping = has_gaps(r);
+	for (size_t i = 0; i < r->nbuffers; i++) {
+		ret = drain(r, &r->buffers[i]);
+		if (ret < 0 || (r->dropping && note_loss(&r->buffers[i], 0) < 0))
 			return -1;
-		r->sources[i].more = ret;
+		r->buffers[i].more = ret;
 		more |= ret;
 	}
 	return more;
@@ -313,16 +290,17 @@ static void count(struct ip_kernel_recorder *r)
 {
 	struct ip_kernel_stats stats = {.events = r->state.events,
 					.bytes = r->begun + r->state.bytes,
+					.source = r->source->ops->name,
 					.functions = r->stats.functions,
 					.missed = r->stats.missed};
 
 	if (r->descriptors)
 		stats.bytes += ip_descriptor_log_bytes(r->descriptors);
 
-	for (size_t i = 0; i < r->nsources; i++) {
-		stats.events += r->sources[i].stream.events;
-		stats.lost += r->sources[i].stream.lost;
-		stats.bytes += r->sources[i].stream.bytes;
+	for (size_t i = 0; i < r->nbuffers; i++) {
+		stats.events += r->buffers[i].stream.events;
+		stats.lost += r->buffers[i].stream.lost;
+		stats.bytes += r->buffers[i].stream.bytes;
 	}
 	pthread_mutex_lock(&r->lock);
 	if (r->kept)
@@ -337,13 +315,13 @@ static void count(struct ip_kernel_recorder *r)
 static int take_in(struct ip_kernel_recorder *r, pid_t pid)
 {
 	const bool calls = r->groups >> IP_KERNEL_GROUP_SYSCALLS & 1;
-	struct tracefs_instance *target = r->instances[TARGET];
+	const bool target = r->needed[IP_RECORD_TARGET];
 	const uint64_t now = ip_clock_now();
 
-	if (target && ip_instance_limit(target, pid) < 0)
+	if (target && r->source->ops->limit(r->source, pid) < 0)
 		return -1;
 	/* without a thread it would record all of them */
-	if (target && !r->limited && ip_instance_switch(target, true) < 0)
+	if (target && !r->limited && r->source->ops->switch_on(r->source, IP_RECORD_TARGET) < 0)
 		return -1;
 	r->limited = true;
 	if (ip_array_grow(&r->targets, r->ntargets, sizeof(*r->targets)) < 0)
@@ -383,8 +361,8 @@ static int flush_all(struct ip_kernel_recorder *r)
 {
 	int ret = 0;
 
-	for (size_t i = 0; i < r->nsources; i++)
-		if (ip_kernel_stream_flush(&r->sources[i].stream) < 0)
+	for (size_t i = 0; i < r->nbuffers; i++)
+		if (ip_kernel_stream_flush(&r->buffers[i].stream) < 0)
 			ret = -1;
 	return ret;
 }
@@ -398,8 +376,8 @@ static int flush(struct ip_kernel_recorder *r, uint64_t drained)
 	if (now - r->flushed_ns < FLUSH_NS)
 		return 0;
 	r->flushed_ns = now;
-	for (size_t i = 0; i < r->nsources; i++)
-		if (ip_kernel_stream_mark(&r->sources[i].stream, drained) < 0)
+	for (size_t i = 0; i < r->nbuffers; i++)
+		if (ip_kernel_stream_mark(&r->buffers[i].stream, drained) < 0)
 			return -1;
 	return 0;
 }
@@ -410,10 +388,19 @@ static int tell(struct ip_kernel_recorder *r, uint64_t before)
 {
 	if (!r->sink)
 		return 0;
-	for (size_t i = 0; i < r->nsources; i++)
-		if (r->sources[i].more && r->sources[i].stream.end < before)
-			before = r->sources[i].stream.end;
+	for (size_t i = 0; i < r->nbuffers; i++)
+		if (r->buffers[i].more && r->buffers[i].stream.end < before)
+			before = r->buffers[i].stream.end;
+	r->told = before;
 	return r->sink->until(r->sink->context, before);
+}
+
+static void wait_for_events(struct ip_kernel_recorder *r, int nap)
+{
+	for (size_t i = 0; i < r->nbuffers; i++)
+		r->polls[i].fd =
+			r->source->ops->poll_fd(r->source, r->buffers[i].part, r->buffers[i].cpu);
+	poll(r->polls, r->nbuffers + 1, nap);
 }
 
 static void *run(void *context)
@@ -426,14 +413,14 @@ static void *run(void *context)
 
 	while (!__atomic_load_n(&r->stop, __ATOMIC_ACQUIRE)) {
 		if (!more)
-			poll(r->polls, r->nsources + 1, nap);
+			wait_for_events(r, nap);
 		asked = take_request(r, &pid);
 		if (asked == JOIN)
 			answer(r, take_in(r, pid));
 		/* a program that makes descriptors may not keep them for long */
 		nap = 2 * nap < NAP_MS ? 2 * nap : NAP_MS;
 		errno = 0;
-		before = ip_clock_now();
+		before = ip_clock_now() - r->source->ops->imprecision;
 		more = turn(r, &nap);
 		if (more < 0 || tell(r, before) < 0 || ip_kernel_recorder_cut(r, before) < 0 ||
 		    (!more && flush(r, before) < 0)) {
@@ -453,21 +440,13 @@ static void *run(void *context)
 	return NULL;
 }
 
-static int switch_off(struct ip_kernel_recorder *r)
-{
-	for (int i = 0; i < INSTANCES; i++)
-		if (r->instances[i] && ip_instance_switch(r->instances[i], false) < 0)
-			return -1;
-	return 0;
-}
-
 /* Each stream tells where the gap ends: all of them at one time, before anything is recorded. */
 static int end_gap(struct ip_kernel_recorder *r)
 {
 	const uint64_t now = ip_clock_now();
 
-	for (size_t i = 0; i < r->nsources; i++)
-		if (ip_kernel_stream_begin(&r->sources[i].stream, now) < 0)
+	for (size_t i = 0; i < r->nbuffers; i++)
+		if (ip_kernel_stream_begin(&r->buffers[i].stream, now) < 0)
 			return -1;
 	return 0;
 }
@@ -479,7 +458,7 @@ int ip_kernel_recorder_start(struct ip_kernel_recorder *r)
 
 	if (r->resumes && !r->kept && end_gap(r) < 0)
 		return -1;
-	if (r->instances[ALL] && ip_instance_switch(r->instances[ALL], true) < 0)
+	if (r->needed[IP_RECORD_ALL] && r->source->ops->switch_on(r->source, IP_RECORD_ALL) < 0)
 		return -1;
 	/* Signals are for the session's thread: they interrupt its system calls. */
 	sigfillset(&all);
@@ -543,7 +522,7 @@ static void join(struct ip_kernel_recorder *r)
 	r->runs = false;
 }
 
-/* The rest of the events. The instances are off: there is an end of them. */
+/* The rest of the events. The source is off: there is an end of them. */
 static int finish(struct ip_kernel_recorder *r)
 {
 	const uint64_t now = ip_clock_now();
@@ -554,13 +533,12 @@ static int finish(struct ip_kernel_recorder *r)
 	while (more > 0);
 	if (more < 0)
 		return -1;
-	for (size_t i = 0; i < r->nsources; i++) {
-		struct source *source = &r->sources[i];
+	for (size_t i = 0; i < r->nbuffers; i++) {
+		struct buffer *b = &r->buffers[i];
 
-		if (ip_kernel_stream_lost(
-			    &source->stream,
-			    ip_instance_lost(r->instances[source->instance], source->cpu)) < 0 ||
-		    ip_kernel_stream_finish(&source->stream, now) < 0)
+		if (ip_kernel_stream_lost(&b->stream,
+					  r->source->ops->lost(r->source, b->part, b->cpu)) < 0 ||
+		    ip_kernel_stream_finish(&b->stream, now) < 0)
 			return -1;
 	}
 	if (r->kept &&
@@ -570,11 +548,13 @@ static int finish(struct ip_kernel_recorder *r)
 	return tell(r, now);
 }
 
-/* What we have in tracefs. A probe can be removed when no instance has it any more. */
+/* The source, and what we have in tracefs. A probe can be removed when no instance has it any more.
+ */
 static void remove_own(struct ip_kernel_recorder *r)
 {
-	for (int i = 0; i < INSTANCES; i++)
-		ip_instance_remove(ip_steal_ptr(r->instances[i]));
+	if (r->source)
+		r->source->ops->destroy(r->source);
+	r->source = NULL;
 	if (!r->probes)
 		return;
 	/* readers need the names until the last metadata is written */
@@ -591,17 +571,13 @@ int ip_kernel_recorder_stop(struct ip_kernel_recorder *r)
 	/* From here on nothing is said of descriptors: what closes them is not recorded any more.
 	 */
 	join(r);
-	ret = switch_off(r);
+	ret = r->source->ops->switch_off(r->source);
 	if (ret == 0)
 		ret = ip_kernel_recorder_stats(r, &stats);
 	if (ret == 0)
 		ret = finish(r);
 	if (ret < 0) /* what was gathered until then is kept */
 		flush_all(r);
-	for (size_t i = 0; i < r->nsources; i++) {
-		close(r->sources[i].fd);
-		r->sources[i].fd = -1;
-	}
 	if (r->probes)
 		r->stats.missed = ip_kernel_probes_missed(r->probes);
 	remove_own(r);
@@ -640,11 +616,8 @@ void ip_kernel_recorder_destroy(struct ip_kernel_recorder *r)
 	if (!r)
 		return;
 	join(r);
-	for (size_t i = 0; i < r->nsources; i++) {
-		if (r->sources[i].fd >= 0)
-			close(r->sources[i].fd);
-		ip_kernel_stream_clear(&r->sources[i].stream);
-	}
+	for (size_t i = 0; i < r->nbuffers; i++)
+		ip_kernel_stream_clear(&r->buffers[i].stream);
 	ip_kernel_stream_clear(&r->state);
 	ip_descriptor_log_close(r->descriptors);
 	ip_kernel_segments_destroy(r->kept);
@@ -657,12 +630,9 @@ void ip_kernel_recorder_destroy(struct ip_kernel_recorder *r)
 		close(r->dir);
 	if (r->wake >= 0)
 		close(r->wake);
-	if (r->page)
-		kbuffer_free(r->page);
 	pthread_cond_destroy(&r->answered);
 	pthread_mutex_destroy(&r->lock);
-	free(r->bytes);
-	free(r->sources);
+	free(r->buffers);
 	free(r->polls);
 	free(r->why);
 	free(r);
@@ -670,48 +640,9 @@ void ip_kernel_recorder_destroy(struct ip_kernel_recorder *r)
 
 void ip_kernel_recorder_leave(const struct ip_kernel_recorder *r)
 {
-	for (size_t i = 0; r && i < r->nsources; i++)
-		if (r->sources[i].fd >= 0)
-			close(r->sources[i].fd);
+	if (r && r->source)
+		r->source->ops->leave(r->source);
 	if (r && r->tracefs.fd >= 0)
 		close(r->tracefs.fd);
 	tracefs_set_tracing_dir(NULL);
-}
-
-int ip_kernel_missing(unsigned groups, char **ret)
-{
-	struct ip_tracefs tracefs;
-	struct ip_event_layout *layout;
-
-	*ret = NULL;
-	if (ip_tracefs_open(&tracefs) < 0)
-		return -1;
-	layout = ip_event_layout_read();
-	if (layout)
-		*ret = ip_event_layout_missing(layout, groups);
-	ip_event_layout_free(layout);
-	ip_tracefs_close(&tracefs);
-	return *ret ? 0 : -1;
-}
-
-void ip_kernel_remove_left(void)
-{
-	struct ip_tracefs tracefs;
-
-	if (ip_tracefs_open(&tracefs) < 0)
-		return;
-	remove_left();
-	ip_tracefs_close(&tracefs);
-}
-
-int ip_kernel_functions_check(void)
-{
-	struct ip_tracefs tracefs;
-	int ret;
-
-	if (ip_tracefs_open(&tracefs) < 0)
-		return -1;
-	ret = ip_kernel_probes_check();
-	ip_tracefs_close(&tracefs);
-	return ret;
 }

@@ -3,15 +3,16 @@
  * Records events of the kernel beside a session (--kernel), into DIR/kernel
  * (common/trace/kernel_format.h).
  *
- * There are two instances of tracefs (instance.h): one records what happens in any process, by
- * which it is known who had a CPU and who woke whom; the other one records what happens while a
- * thread of the targets runs. A thread of ours reads the pages of their buffers, when they are a
- * quarter full or five times a second, more often while descriptors are made, and writes packets.
+ * There are two parts: one records what happens in any process, by which it is known who had a CPU
+ * and who woke whom; the other one records what happens while a thread of the targets runs. Each is
+ * an instance of tracefs, or perf events where none can be made (record_source.h). A thread of ours
+ * reads their buffers, when they are a quarter full or five times a second, more often while
+ * descriptors are made, and writes packets.
  *
  * There may be several targets, which join one after the other. A target joins so:
  *
- *   1. Its threads are put on the list of the second instance (ip_instance_limit()), which is
- *      switched on then: without a list it would record all threads of the machine.
+ *   1. Its threads are put on the list of the second part, which is switched on then: without a
+ *      list it would record all threads of the machine.
  *   2. What its threads do is read from /proc, and so are its descriptors. What changes meanwhile
  *      is among the events.
  *
@@ -21,7 +22,9 @@
  *   2. What the threads do that are on the list now is read from /proc, and so are descriptors, as
  *      when a target joins. Each segment can be read without those before it.
  *   3. The oldest segments are removed.
- * Functions of the kernel (kernel_probes.h) are recorded by the second instance, too.
+ *
+ * Functions of the kernel (kernel_probes.h) are recorded by the second part, too, if it is an
+ * instance of tracefs.
  *
  * The kernel puts what the target's threads make on the list, and takes from it who ends: an id
  * that is given again to a thread of another process is not recorded.
@@ -35,13 +38,15 @@
 #include <sys/types.h>
 
 #include "common/trace/ctf_metadata.h"
+#include "kernel_trace/record_source.h"
 
 struct ip_kernel_recorder;
 struct ip_kernel_sink;
 
 struct ip_kernel_options {
 	unsigned groups; /* bits 1 << enum ip_kernel_group; 0: no kernel events */
-	size_t buffer;	 /* bytes for each CPU and instance */
+	size_t buffer;	 /* bytes for each CPU and part */
+	enum ip_kernel_source source;
 	/* the trace keeps its newest part: the events are in segments, and
 	 * ip_kernel_recorder_keep() tells which there are to be */
 	bool in_segments;
@@ -53,7 +58,7 @@ struct ip_kernel_options {
 	 * written at once */
 	uint64_t keep;
 	/* functions of the kernel, by patterns (kernel_probes.h), whose calls by the targets'
-	 * threads are recorded; NULL: none. Borrowed */
+	 * threads are recorded, which the source perf cannot; NULL: none. Borrowed */
 	const char *functions;
 	/* takes the events of the target's threads, whose switches and wakings are among them
 	 * (kernel_stream.h); nothing of other processes is recorded, and no file is written. NULL:
@@ -65,10 +70,11 @@ struct ip_kernel_stats {
 	uint64_t events, lost, bytes; /* without what was dropped */
 	uint64_t dropped;	      /* events that were recorded, for newer ones */
 	uint64_t functions, missed;   /* of the kernel: how many; returns that were missed */
+	const char *source;	      /* as --kernel-source has it; NULL: none yet. Static */
 	bool no_space;		      /* recording has failed, since the disk is full */
 };
 
-/* Makes the instances, which record nothing yet, and the directory. dir: of the trace, where there
+/* Makes the buffers, which record nothing yet, and the directory. dir: of the trace, where there
  * is no sink. Returns 0, or -1 with an error. */
 int ip_kernel_recorder_create(const struct ip_kernel_options *options, int dir,
 			      struct ip_kernel_recorder **ret);
@@ -92,14 +98,14 @@ void ip_kernel_recorder_set_room(struct ip_kernel_recorder *recorder, uint64_t b
 int ip_kernel_recorder_snapshot(struct ip_kernel_recorder *recorder, int dir,
 				struct ip_ctf_metadata *m, struct ip_kernel_stats *ret);
 
-/* In a process that was forked meanwhile: gives up what would keep the instances in being when the
+/* In a process that was forked meanwhile: gives up what would keep the buffers in being when the
  * process that has made them removes them. Changes nothing for that one. NULL is allowed. */
 void ip_kernel_recorder_leave(const struct ip_kernel_recorder *recorder);
 
 /* What was recorded up to now. Returns -1 with an error if recording has failed. */
 int ip_kernel_recorder_stats(struct ip_kernel_recorder *recorder, struct ip_kernel_stats *ret);
 
-/* Recording ends: the last events are written, and the instances removed. Returns 0, or -1 with an
+/* Recording ends: the last events are written, and the buffers removed. Returns 0, or -1 with an
  * error. */
 int ip_kernel_recorder_stop(struct ip_kernel_recorder *recorder);
 
@@ -109,17 +115,5 @@ int ip_kernel_recorder_describe(const struct ip_kernel_recorder *recorder,
 
 /* Stops without writing more. NULL is allowed. */
 void ip_kernel_recorder_destroy(struct ip_kernel_recorder *recorder);
-
-/* Checks whether this process may record kernel events, without changing anything. Returns 0: *ret
- * names the tracepoints that the kernel lacks, "" if none, malloc'ed; -1 with an error that says
- * what is in the way. */
-int ip_kernel_missing(unsigned groups, char **ret);
-
-/* Checks the same for functions of the kernel. Returns 0, or -1 with an error. */
-int ip_kernel_functions_check(void);
-
-/* Removes the instances and probes that iprobes have left which are gone. Whoever may not do that
- * does nothing. */
-void ip_kernel_remove_left(void);
 
 #endif

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the recorder share: instances and the thread (recorder.c), segments
+ * What the files of the recorder share: buffers and the thread (recorder.c), segments
  * (recorder_segments.c).
  */
 #ifndef IP_RECORDER_PRIVATE_H
 #define IP_RECORDER_PRIVATE_H
 
-#include <kbuffer.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -16,14 +15,14 @@
 #include "kernel_trace/kernel_probes.h"
 #include "kernel_trace/kernel_segments.h"
 #include "kernel_trace/kernel_stream.h"
+#include "kernel_trace/record_source.h"
 #include "kernel_trace/recorder.h"
 #include "kernel_trace/tracefs_place.h"
 
-enum { ALL, TARGET, INSTANCES };
-
-/* The buffer of one CPU in one instance. */
-struct source {
-	int fd, instance;
+/* The buffer of one CPU and part. */
+struct buffer {
+	struct ip_kernel_recorder *recorder;
+	enum ip_record_part part;
 	unsigned cpu;
 	bool more; /* it was not read to its end */
 	struct ip_kernel_stream stream;
@@ -65,16 +64,18 @@ struct ip_kernel_recorder {
 	uint8_t uuid[16];
 	struct ip_tracefs tracefs;
 	struct ip_event_layout *layout;
-	struct tracefs_instance *instances[INSTANCES];
+	struct ip_record_source *source; /* NULL: nothing is recorded any more */
+	bool needed[IP_RECORD_PARTS];
 	struct ip_kernel_probes *probes;      /* NULL: no functions are recorded */
 	struct ip_kernel_functions functions; /* those that are; by number */
-	struct kbuffer *page;
-	uint8_t *bytes; /* of a page */
-	struct source *sources;
+	struct buffer *buffers;
 	struct pollfd *polls;
-	size_t nsources; /* polls has one more: wake */
+	size_t nbuffers; /* polls has one more: wake */
 	int wake;	 /* an eventfd: something is asked, or it is over */
-	bool limited;	 /* the instance of the target has threads, and is on */
+	bool limited;	 /* the part of the target has threads, and is on */
+	bool had_gaps;	 /* the source has missed something when it was last asked */
+	bool dropping;	 /* so that what is in the buffers is lost */
+	uint64_t told;	 /* the sink was: up to when all events have come */
 	struct ip_kernel_stream state;
 	struct ip_descriptor_log *descriptors; /* NULL: no system calls are recorded */
 	uint64_t flushed_ns;

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <tracefs.h>
 #include <unistd.h>
 
 #include "common/array.h"
@@ -24,10 +23,10 @@
 #include "kernel_trace/begin_states.h"
 #include "kernel_trace/recorder_private.h"
 
-/* Up to which all events of a source have come. before: when the buffers began to be read. */
-static uint64_t up_to(const struct source *source, uint64_t before)
+/* Up to which all events of a buffer have come. before: when the buffers began to be read. */
+static uint64_t up_to(const struct buffer *buffer, uint64_t before)
 {
-	return source->more && source->stream.end < before ? source->stream.end : before;
+	return buffer->more && buffer->stream.end < before ? buffer->stream.end : before;
 }
 
 struct processes {
@@ -46,26 +45,26 @@ static int add_process(struct processes *p, pid_t pid)
 	return 0;
 }
 
-/* The processes that are recorded now: those of the threads on the kernel's list, on which are also
+static int add_process_of(void *context, pid_t tid)
+{
+	const long pid = ip_proc_status(tid, "Tgid");
+
+	return pid > 0 ? add_process(context, pid) : 0;
+}
+
+/* The processes that are recorded now: those of the threads on the source's list, on which are also
  * those that the targets have made. Without a list, those that have joined. */
 static int list_processes(const struct ip_kernel_recorder *r, struct processes *ret)
 {
-	_cleanup_free_ char *text = NULL;
+	int listed = 1;
 
-	if (r->instances[TARGET])
-		text = tracefs_instance_file_read(r->instances[TARGET], "set_event_pid", NULL);
-	for (size_t i = 0; !text && i < r->ntargets; i++)
+	if (r->needed[IP_RECORD_TARGET])
+		listed = r->source->ops->list(r->source, add_process_of, ret);
+	if (listed <= 0)
+		return listed;
+	for (size_t i = 0; i < r->ntargets; i++)
 		if (add_process(ret, r->targets[i]) < 0)
 			return -1;
-	for (char *at = text, *end; at; at = end) {
-		const long tid = strtol(at, &end, 10);
-		const long pid = end > at ? ip_proc_status(tid, "Tgid") : 0;
-
-		if (end == at)
-			break;
-		if (pid > 0 && add_process(ret, pid) < 0)
-			return -1;
-	}
 	return 0;
 }
 
@@ -95,9 +94,9 @@ static struct segment_begin sum(const struct ip_kernel_recorder *r)
 {
 	struct segment_begin s = {.events = r->state.events};
 
-	for (size_t i = 0; i < r->nsources; i++) {
-		s.events += r->sources[i].stream.events;
-		s.lost += r->sources[i].stream.lost;
+	for (size_t i = 0; i < r->nbuffers; i++) {
+		s.events += r->buffers[i].stream.events;
+		s.lost += r->buffers[i].stream.lost;
 	}
 	return s;
 }
@@ -105,9 +104,9 @@ static struct segment_begin sum(const struct ip_kernel_recorder *r)
 static int begin(struct ip_kernel_recorder *r, uint32_t number, uint64_t before)
 {
 	r->begins[number % IP_TRACE_SEGMENTS_ROOM] = sum(r);
-	for (size_t i = 0; i < r->nsources; i++)
-		if (ip_kernel_stream_cut(&r->sources[i].stream, number,
-					 up_to(&r->sources[i], before)) < 0)
+	for (size_t i = 0; i < r->nbuffers; i++)
+		if (ip_kernel_stream_cut(&r->buffers[i].stream, number,
+					 up_to(&r->buffers[i], before)) < 0)
 			return -1;
 	if (ip_kernel_stream_cut(&r->state, number, 0) < 0 ||
 	    (r->descriptors && ip_descriptor_log_cut(r->descriptors, number) < 0))
@@ -128,8 +127,8 @@ static void remove_up_to(struct ip_kernel_recorder *r, uint32_t first)
 	char name[64];
 
 	for (; r->first < first; r->first++) {
-		for (size_t i = 0; i < r->nsources; i++) {
-			snprintf(name, sizeof(name), "%s-%u", r->sources[i].stream.name, r->first);
+		for (size_t i = 0; i < r->nbuffers; i++) {
+			snprintf(name, sizeof(name), "%s-%u", r->buffers[i].stream.name, r->first);
 			remove_one(r->dir, name);
 		}
 		snprintf(name, sizeof(name), "%s-%u", r->state.name, r->first);
@@ -198,8 +197,8 @@ int ip_kernel_recorder_cut(struct ip_kernel_recorder *r, uint64_t before)
 			return 0;
 		number = r->segment + 1;
 		/* what is gathered belongs to the segment that ends */
-		for (size_t i = 0; i < r->nsources; i++)
-			if (ip_kernel_stream_flush(&r->sources[i].stream) < 0)
+		for (size_t i = 0; i < r->nbuffers; i++)
+			if (ip_kernel_stream_flush(&r->buffers[i].stream) < 0)
 				return -1;
 		if (ip_kernel_segments_begin(r->kept) != number)
 			return 0;
@@ -219,8 +218,8 @@ int ip_kernel_recorder_cut(struct ip_kernel_recorder *r, uint64_t before)
 
 int ip_kernel_recorder_write_out(struct ip_kernel_recorder *r, uint64_t before)
 {
-	for (size_t i = 0; i < r->nsources; i++)
-		if (ip_kernel_stream_mark(&r->sources[i].stream, up_to(&r->sources[i], before)) < 0)
+	for (size_t i = 0; i < r->nbuffers; i++)
+		if (ip_kernel_stream_mark(&r->buffers[i].stream, up_to(&r->buffers[i], before)) < 0)
 			return -1;
 	return 0;
 }

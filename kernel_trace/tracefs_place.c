@@ -20,8 +20,9 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 
-#define PLACE	  "/sys/kernel/tracing"
-#define FIRST_PID 0xeffffffcu /* inode of the initial pid namespace (proc_ns.h of the kernel) */
+#define PLACE	    "/sys/kernel/tracing"
+#define SOME_LAYOUT "events/sched/sched_switch/format"
+#define FIRST_PID   0xeffffffcu /* inode of the initial pid namespace (proc_ns.h of the kernel) */
 
 static int own_mount(void)
 {
@@ -68,14 +69,30 @@ static bool is_confidential(void)
 /* A kernel that is locked down lets the directory be seen, and what is in it not be opened. */
 static int check_open(int top)
 {
-	char clocks[256] = "";
-	_cleanup_close_ int fd = openat(top, "trace_clock", O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = openat(top, SOME_LAYOUT, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0 && is_confidential())
 		return ip_error("this kernel is locked down (confidentiality), which closes its "
 				"tracefs even to root");
+	if (fd < 0 && errno == EACCES)
+		return ip_error("cannot read %s of the kernel's tracefs, which takes root",
+				SOME_LAYOUT);
+	if (fd < 0)
+		return ip_error_errno("cannot read %s of the kernel's tracefs", SOME_LAYOUT);
+	return 0;
+}
+
+int ip_tracefs_check(const struct ip_tracefs *tracefs)
+{
+	char clocks[256] = "";
+	_cleanup_close_ int fd = -1;
+
+	if (faccessat(tracefs->fd, "instances", R_OK | W_OK | X_OK, AT_EACCESS) < 0)
+		return ip_error_errno("cannot make an instance of the kernel's tracefs, which "
+				      "takes root");
+	fd = openat(tracefs->fd, "trace_clock", O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || read(fd, clocks, sizeof(clocks) - 1) <= 0)
-		return ip_error_errno("cannot read the kernel's tracefs");
+		return ip_error_errno("cannot read trace_clock of the kernel's tracefs");
 	if (!strstr(clocks, "x86-tsc"))
 		return ip_error("this kernel's tracefs has no clock x86-tsc, which the times of "
 				"functions are of");
@@ -100,9 +117,6 @@ static int open_top(void)
 	if (fd < 0)
 		return ip_error_errno("cannot open the kernel's tracefs, which takes root, or "
 				      "CAP_SYS_ADMIN and a kernel that is not locked down");
-	if (faccessat(fd, "instances", R_OK | W_OK | X_OK, AT_EACCESS) < 0)
-		return ip_error_errno("cannot make an instance of the kernel's tracefs, which "
-				      "takes root");
 	if (check_open(fd) < 0)
 		return -1;
 	return ip_steal_fd(&fd);

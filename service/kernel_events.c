@@ -49,7 +49,7 @@ static int begin(struct ip_service_kernel *k, const struct ip_kernel_options *op
 	if (ip_kernel_recorder_create(options, ip_member_dirs_fd(k->dirs), &k->recorder) < 0 ||
 	    describe(k) < 0 || ip_kernel_recorder_start(k->recorder) < 0)
 		return -1;
-	return ip_member_dirs_set_kernel(k->dirs, k->groups, 0, 0);
+	return ip_member_dirs_set_kernel(k->dirs, k->groups, 0, 0, NULL);
 }
 
 int ip_service_kernel_begin(const struct ip_kernel_options *options, struct ip_member_dirs *dirs,
@@ -117,7 +117,8 @@ int ip_service_kernel_end(struct ip_service_kernel *k, struct ip_kernel_stats *r
 		done = -1;
 	if (describe(k) < 0)
 		done = -1;
-	if (ip_member_dirs_set_kernel(k->dirs, k->groups, k->stats.events, k->stats.lost) < 0)
+	if (ip_member_dirs_set_kernel(k->dirs, k->groups, k->stats.events, k->stats.lost,
+				      k->stats.source) < 0)
 		done = -1;
 	if (why)
 		ip_error("%s", why);

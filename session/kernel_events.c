@@ -120,7 +120,7 @@ int ip_session_kernel_end(struct ip_session *s)
 	if (ret == 0)
 		ret = count(s);
 	ip_trace_add_kernel(s->trace, s->options->kernel.groups, s->summary->kernel.events,
-			    s->summary->kernel.lost);
+			    s->summary->kernel.lost, s->summary->kernel.source);
 	return ret;
 }
 
@@ -139,6 +139,7 @@ int ip_session_kernel_snapshot(struct ip_session *s, struct ip_trace *trace)
 		return 0;
 	if (ip_kernel_recorder_snapshot(s->kernel, ip_trace_dirfd(trace), &m, &stats) < 0)
 		return -1;
-	ip_trace_add_kernel(trace, s->options->kernel.groups, stats.events, stats.lost);
+	ip_trace_add_kernel(trace, s->options->kernel.groups, stats.events, stats.lost,
+			    stats.source);
 	return 0;
 }

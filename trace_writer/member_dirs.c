@@ -97,14 +97,19 @@ int ip_member_dirs_remove(struct ip_member_dirs *dirs, const char *name)
 }
 
 int ip_member_dirs_set_kernel(struct ip_member_dirs *dirs, unsigned groups, uint64_t events,
-			      uint64_t lost)
+			      uint64_t lost, const char *source)
 {
-	char *names = ip_kernel_groups_text(groups);
+	char *names = ip_kernel_groups_text(groups), *copy = source ? strdup(source) : NULL;
 
-	if (!names)
+	if (!names || (source && !copy)) {
+		free(names);
+		free(copy);
 		return ip_error("out of memory");
+	}
 	free(dirs->members.kernel_groups);
+	free(dirs->members.kernel_source);
 	dirs->members.kernel_groups = names;
+	dirs->members.kernel_source = copy;
 	dirs->members.kernel_events = events;
 	dirs->members.kernel_lost = lost;
 	return ip_trace_members_write(dirs->fd, dirs->dir, &dirs->members);

@@ -26,9 +26,10 @@ int ip_member_dirs_add(struct ip_member_dirs *dirs, pid_t pid, const char *comm,
 int ip_member_dirs_remove(struct ip_member_dirs *dirs, const char *name);
 
 /* Events of the kernel are recorded for all members: which groups (bits of enum ip_kernel_group),
- * how many so far, and how many the kernel had no room for. Returns 0, or -1 with an error. */
+ * how many so far, how many the kernel had no room for, and where they come from; NULL: not known.
+ * Returns 0, or -1 with an error. */
 int ip_member_dirs_set_kernel(struct ip_member_dirs *dirs, unsigned groups, uint64_t events,
-			      uint64_t lost);
+			      uint64_t lost, const char *source);
 
 /* Removes the members whose directories do not exist. Does nothing where dirs is NULL. */
 void ip_member_dirs_keep_made(struct ip_member_dirs *dirs);

@@ -485,8 +485,11 @@ void ip_trace_add_missing(struct ip_trace *trace, uint32_t number, uint64_t from
 	fprintf(trace->text_out, "missing\t%u\t%lu\t%lu\n", number, from_tsc, to_tsc);
 }
 
-void ip_trace_add_kernel(struct ip_trace *trace, unsigned groups, uint64_t events, uint64_t lost)
+void ip_trace_add_kernel(struct ip_trace *trace, unsigned groups, uint64_t events, uint64_t lost,
+			 const char *source)
 {
+	if (source)
+		fprintf(trace->text_out, "kernel_source\t%s\n", source);
 	fprintf(trace->text_out, "kernel_events\t%lu\t%lu\t", events, lost);
 	for (unsigned i = 0, n = 0; i < IP_KERNEL_GROUPS; i++)
 		if (groups >> i & 1)

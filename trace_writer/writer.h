@@ -34,9 +34,10 @@ int ip_trace_create_at(struct ip_dir_place *place, const char *dir, pid_t pid, c
  * any packet. Returns 0, or -1 with an error. */
 int ip_trace_compress(struct ip_trace *trace);
 bool ip_trace_compresses(const struct ip_trace *trace);
-/* Kernel events were recorded: which groups (bits of enum ip_kernel_group), how many, and how many
- * the kernel had no room for. */
-void ip_trace_add_kernel(struct ip_trace *trace, unsigned groups, uint64_t events, uint64_t lost);
+/* Kernel events were recorded: which groups (bits of enum ip_kernel_group), how many, how many the
+ * kernel had no room for, and where they came from (kernel_trace/record_source.h). */
+void ip_trace_add_kernel(struct ip_trace *trace, unsigned groups, uint64_t events, uint64_t lost,
+			 const char *source);
 /* Counts what others have written into the directory (kernel_trace/recorder.h). */
 void ip_trace_add_bytes(struct ip_trace *trace, uint64_t bytes);
 /* The frequency of the clock, as it was last written. */

@@ -333,6 +333,7 @@ static int open_members(struct ip_trace_reader *t, int fd, struct ip_trace_progr
 		return ip_error("out of memory");
 	members->service = ip_steal_ptr(list->service);
 	members->kernel_groups = ip_steal_ptr(list->kernel_groups);
+	members->kernel_source = ip_steal_ptr(list->kernel_source);
 	for (size_t i = 0; i < list->n; i++)
 		if (open_member(t, fd, progress, members, &list->items[i]) < 0) {
 			ip_recording_members_destroy(members);
@@ -348,6 +349,7 @@ static int open_members(struct ip_trace_reader *t, int fd, struct ip_trace_progr
 	t->session->kernel_groups = members->kernel_groups;
 	t->session->kernel_events = list->kernel_events;
 	t->session->kernel_lost = list->kernel_lost;
+	t->session->kernel_source = members->kernel_source;
 	return join(t);
 }
 

@@ -35,6 +35,7 @@ void ip_recording_members_destroy(struct ip_recording_members *members)
 	free(members->items);
 	free(members->service);
 	free(members->kernel_groups);
+	free(members->kernel_source);
 	free(members);
 }
 

@@ -38,6 +38,7 @@ struct ip_recording_member {
 struct ip_recording_members {
 	char *service;	     /* how the processes were chosen; NULL: not told */
 	char *kernel_groups; /* NULL: no kernel events were recorded for all of them */
+	char *kernel_source;
 	struct ip_recording_member *items;
 	size_t n;
 };

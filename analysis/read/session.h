@@ -199,6 +199,7 @@ struct ip_recording {
 	 * room for; NULL: none were */
 	const char *kernel_groups;
 	uint64_t kernel_events, kernel_lost;
+	const char *kernel_source; /* of them: "tracefs", "perf"; NULL: not told */
 	/* it is a part of a trace (analysis/trim/trim.h), from trimmed_from to trimmed_to */
 	bool trimmed;
 	uint64_t trimmed_from, trimmed_to;

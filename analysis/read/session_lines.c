@@ -352,8 +352,13 @@ int ip_session_parse_line(struct ip_session_parser *p)
 	const struct {
 		const char *key;
 		const char **text;
-	} texts[] = {{"host", &s->host}, {"kernel", &s->kernel}, {"command", &s->command},
-		     {"boot", &s->boot}, {"until", &s->until},	 {"end", &s->end}};
+	} texts[] = {{"host", &s->host},
+		     {"kernel", &s->kernel},
+		     {"command", &s->command},
+		     {"boot", &s->boot},
+		     {"until", &s->until},
+		     {"end", &s->end},
+		     {"kernel_source", &s->kernel_source}};
 	const struct {
 		const char *key;
 		uint64_t *value;

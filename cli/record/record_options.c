@@ -72,7 +72,8 @@ enum {
 	OPT_FAIL_WITH,
 	OPT_KERNEL,
 	OPT_KERNEL_BUFFER,
-	OPT_KERNEL_FUNCTIONS
+	OPT_KERNEL_FUNCTIONS,
+	OPT_KERNEL_SOURCE
 };
 
 static const struct option long_options[] = {
@@ -117,6 +118,7 @@ static const struct option long_options[] = {
 	{"kernel", optional_argument, NULL, OPT_KERNEL},
 	{"kernel-buffer", required_argument, NULL, OPT_KERNEL_BUFFER},
 	{"kernel-functions", required_argument, NULL, OPT_KERNEL_FUNCTIONS},
+	{"kernel-source", required_argument, NULL, OPT_KERNEL_SOURCE},
 	{"quiet", no_argument, NULL, 'q'},
 	CLI_PROCESS_OPTIONS,
 	{"help", no_argument, NULL, 'h'},
@@ -187,13 +189,16 @@ int cli_parse_kernel_buffer(const char *text, size_t *ret)
 	return 0;
 }
 
-/* Parses --kernel, --kernel-buffer and --kernel-functions. Returns 0, or -1 with an error. */
+/* Parses --kernel, --kernel-buffer, --kernel-functions and --kernel-source. Returns 0, or -1 with
+ * an error. */
 static int parse_kernel(int option, const char *text, struct ip_kernel_options *ret)
 {
 	if (option == OPT_KERNEL)
 		return ip_kernel_groups_parse(text ? text : KERNEL_DEFAULT, &ret->groups);
 	if (option == OPT_KERNEL_BUFFER)
 		return cli_parse_kernel_buffer(text, &ret->buffer);
+	if (option == OPT_KERNEL_SOURCE)
+		return ip_kernel_source_parse(text, &ret->source);
 	if (!*text)
 		return ip_error("--kernel-functions needs names or patterns, such as 'vfs_*'");
 	ret->functions = text;
@@ -374,6 +379,11 @@ static const char *contradiction(const struct ip_session_options *o)
 		       "does not go with them";
 	if (o->kernel.buffer && !o->kernel.groups)
 		return "--kernel-buffer is the room for events of --kernel: add that option";
+	if (o->kernel.source && !o->kernel.groups)
+		return "--kernel-source tells where events of --kernel come from: add that option";
+	if (o->kernel.functions && o->kernel.source == IP_KERNEL_SOURCE_PERF)
+		return "--kernel-functions records by probes of tracefs: it does not go with "
+		       "--kernel-source perf";
 	if (o->kernel.groups && o->coarse)
 		return "--kernel does not go with --time coarse";
 	if (o->rotate && o->overwrite)
@@ -522,6 +532,7 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 		case OPT_KERNEL:
 		case OPT_KERNEL_BUFFER:
 		case OPT_KERNEL_FUNCTIONS:
+		case OPT_KERNEL_SOURCE:
 			if (parse_kernel(option, optarg, &ret->session.kernel) < 0)
 				return cli_usage(command, "%s", ip_error_message());
 			ret->session.own = "--kernel";

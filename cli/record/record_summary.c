@@ -64,6 +64,8 @@ void cli_json_kernel(struct ip_json *j, const struct ip_kernel_stats *stats)
 		ip_json_uint(j, "functions", stats->functions);
 		ip_json_uint(j, "missed_returns", stats->missed);
 	}
+	if (stats->source)
+		ip_json_string(j, "source", stats->source);
 	ip_json_end_object(j);
 }
 
@@ -74,8 +76,9 @@ void cli_record_tell_kernel(const char *whose, const struct ip_kernel_stats *sta
 	if (stats->dropped)
 		snprintf(dropped, sizeof(dropped), "%s before them dropped, ",
 			 ip_format_count(stats->dropped, count));
-	ip_print(stderr, "iprobe: %s%s event%s of the kernel, %s%s lost%s\n", whose,
-		 ip_format_count(stats->events, events), ip_plural(stats->events), dropped,
+	ip_print(stderr, "iprobe: %s%s event%s of the kernel%s%s, %s%s lost%s\n", whose,
+		 ip_format_count(stats->events, events), ip_plural(stats->events),
+		 stats->source ? " by " : "", stats->source ? stats->source : "", dropped,
 		 stats->lost ? ip_format_count(stats->lost, lost) : "none",
 		 stats->lost ? " (give more --kernel-buffer)" : "");
 	if (stats->functions)

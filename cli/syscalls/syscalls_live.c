@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Counts the system calls of live processes. They are neither stopped nor changed: the kernel
- * records events of their threads in an instance of tracefs (kernel_trace/recorder.h), whose thread
- * hands them to this file. They are put in order of time, and calls that have returned are added to
- * the sums: no trace is written, and memory does not grow with time.
+ * records events of their threads (kernel_trace/recorder.h), and a thread of the recorder hands
+ * them to this file. They are put in order of time, and calls that have returned are added to the
+ * sums: no trace is written, and memory does not grow with time.
  */
 #include "cli/syscalls/syscalls_live.h"
 
@@ -172,6 +172,7 @@ static int start(struct live *live, const struct ip_kernel_sink *sink)
 	const struct ip_kernel_options options = {.groups = 1 << IP_KERNEL_GROUP_SCHED |
 							    1 << IP_KERNEL_GROUP_SYSCALLS,
 						  .buffer = BUFFER,
+						  .source = live->options->source,
 						  .sink = sink};
 
 	if (ip_kernel_recorder_create(&options, -1, &live->recorder) < 0)

@@ -12,6 +12,7 @@
 #include "analysis/syscalls/syscall_reader.h"
 #include "analysis/syscalls/syscall_set.h"
 #include "cli/filter_options.h"
+#include "kernel_trace/record_source.h"
 
 enum cli_syscalls_by {
 	CLI_SYSCALLS_BY_CALL,
@@ -26,8 +27,9 @@ struct cli_syscalls_options {
 	enum cli_syscalls_by by;
 	size_t slowest;	      /* calls; 0: not asked for */
 	uint64_t duration_ns; /* of processes; 0: until they end */
-	const char *live;     /* the first option that goes with processes only; NULL: none */
-	bool chosen;	      /* set is valid; else all calls are meant */
+	enum ip_kernel_source source;
+	const char *live; /* the first option that goes with processes only; NULL: none */
+	bool chosen;	  /* set is valid; else all calls are meant */
 	bool list, failed, json;
 };
 

@@ -176,6 +176,8 @@
  *            0 0 while that is not known)
  *   kernel_events N LOST GROUPS
  *            (events of the kernel, "sched,irq", are in DIR/kernel: common/trace/kernel_format.h)
+ *   kernel_source TEXT
+ *            (where these came from: tracefs, perf)
  *   events N | lost N | unserved N | invalid N | end REASON
  *            (written if the session ends properly. lost: by threads that have streams; unserved:
  *            by other threads; invalid: words that were no records)

@@ -81,6 +81,7 @@ void ip_trace_members_clear(struct ip_trace_members *m)
 	free(m->items);
 	free(m->service);
 	free(m->kernel_groups);
+	free(m->kernel_source);
 	*m = (struct ip_trace_members){0};
 }
 
@@ -195,6 +196,10 @@ static int parse_line(struct ip_trace_members *m, const char *line, size_t n)
 		m->service = unescape(line + at, n - at);
 		return m->service ? 0 : ip_error("out of memory");
 	}
+	if ((at = key_length(line, n, "kernel_source")) && !m->kernel_source) {
+		m->kernel_source = unescape(line + at, n - at);
+		return m->kernel_source ? 0 : ip_error("out of memory");
+	}
 	if ((at = key_length(line, n, "kernel_events")) && !m->kernel_groups)
 		return parse_kernel(m, line + at, n - at)
 			       ? 0
@@ -300,6 +305,11 @@ static int put(int inner, const char *temporary, const struct ip_trace_members *
 	}
 	for (size_t i = 0; i < m->n; i++)
 		fprintf(out, "member\t%d\t%s\n", m->items[i].pid, m->items[i].name);
+	if (m->kernel_source) {
+		fputs("kernel_source\t", out);
+		put_escaped(out, m->kernel_source);
+		putc('\n', out);
+	}
 	if (m->kernel_groups)
 		fprintf(out, "kernel_events\t%lu\t%lu\t%s\n", m->kernel_events, m->kernel_lost,
 			m->kernel_groups);

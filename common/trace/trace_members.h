@@ -22,6 +22,8 @@
  *   kernel_events N LOST GROUPS
  *            (events of the kernel, "sched,irq", of all members are in DIR/kernel:
  *            common/trace/kernel_format.h. N and LOST are 0 until the recording has ended)
+ *   kernel_source WORD
+ *            (where these came from: tracefs, perf)
  */
 #ifndef IP_TRACE_MEMBERS_H
 #define IP_TRACE_MEMBERS_H
@@ -48,6 +50,7 @@ struct ip_trace_members {
 	size_t n;
 	char *kernel_groups; /* NULL: no events of the kernel were recorded */
 	uint64_t kernel_events, kernel_lost;
+	char *kernel_source; /* NULL: not told */
 };
 
 /* Reads the list of the directory that is open on dirfd; path is for messages. Each name in *ret is

@@ -259,7 +259,7 @@ def test_refused_to_others(user, program):
     "words, why",
     [
         (["--kernel-functions", ""], "needs names or patterns"),
-        (["--kernel-functions", "vfs_*", "--overwrite"], "--kernel does not go with"),
+        (["--kernel-functions", "vfs_*", "--kernel-source", "perf"], "by probes of tracefs"),
         (["--kernel-functions", "vfs_*", "--time", "coarse"], "--kernel does not go with"),
     ],
 )

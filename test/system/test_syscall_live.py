@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import threading
+import time
 from collections import Counter
 
 import pytest
@@ -18,13 +19,14 @@ import pytest
 from iptest import actor as actors
 from iptest.terminal import Terminal
 from test_syscall_report import MADE, ROUNDS, play, until
-from test_wait import instances, skip_without_events
+from iptest.bpf import programs_of
+from test_wait import instances, skip_without_events, source  # noqa: F401
 
 
 @pytest.fixture
-def traced(root):
-    """An actor that may record kernel events."""
-    skip_without_events(root)
+def traced(root, source):
+    """An actor that may record kernel events, from each of their sources."""
+    skip_without_events(root, source)
     return root
 
 
@@ -41,7 +43,11 @@ def waiting(traced, programs):
 
 
 def records(pid):
-    """Whether an iprobe's instance of tracefs is on. It is made on, and off while it is set up."""
+    """Whether an iprobe's instance of tracefs is on. It is made on, and off while it is set up. Of
+    perf events, whether its last BPF programs are attached.
+    """
+    if os.environ["IPROBE_KERNEL_SOURCE"] == "perf":
+        return programs_of(pid).count("r") >= 3
     files = ("events/raw_syscalls/sys_exit/enable", "tracing_on")
     done = subprocess.run(
         ["unshare", "-m", "sh", "-c"]
@@ -106,6 +112,29 @@ def test_counts_are_those_of_strace(traced, waiting, programs):
     assert rows["read"]["earlier"] == 1  # it waited for its line
     assert rows["exit_group"]["open"] == 1 and rows["exit_group"]["calls"] == 0
     assert not {name for name in instances(proc.pid)}
+
+
+def test_a_part_of_a_run(traced, programs):
+    """It begins and ends at one moment for all tracepoints: each return has its entry."""
+    (traced.top / "read").write_text("sixteen bytes of text")
+    proc = traced.popen(
+        [programs.simple("syscaller", placement="fentry"), "4000", traced.top / "read"],
+        stdin=subprocess.PIPE,
+    )
+    assert proc.stdout.readline() == "ready\n"
+    proc.stdin.write("\n")
+    proc.stdin.flush()
+    time.sleep(0.3)  # the thread that makes calls as fast as it can has ended
+    for _ in range(3):
+        done = traced.iprobe("syscalls", "--json", "--duration", "300ms", proc.pid)
+        said = json.loads(done.stdout)
+        assert said["kernel_lost"] == 0 and said["calls"] > 100, repr(done)
+        rows = said["syscalls"]
+        # of each of two threads, the call in which it begins may have no entry, and that in which
+        # it ends has no return
+        assert 0 <= sum(row["calls"] - row["timed"] - row["earlier"] for row in rows) <= 2, rows
+        assert sum(row["earlier"] for row in rows) <= 2 >= sum(row["open"] for row in rows), rows
+        assert not any(row["unknown_results"] for row in rows), rows
 
 
 def test_interrupt_prints_the_table(traced, waiting):

@@ -6,17 +6,19 @@ and a pid that another process gets.
 
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
 import subprocess
+import time
 
 import pytest
 
 from iptest import actor as actors
 from test_syscall_live import live_in, play_without_end, start, traced
 from test_syscall_report import MADE, ROUNDS, play, until
-from test_wait import instances
+from test_wait import instances, source  # noqa: F401
 
 __all__ = ["traced"]
 REQUESTS = 4
@@ -89,10 +91,11 @@ def test_one_that_is_missing(traced, two):
 
 def test_members_join(traced, programs):
     """A process of that name that is started later counts, and the children of all."""
-    first = syscaller(traced, programs, "joiner")
-    args = ["--by", "process", "-e", "getppid", "--json", "--name", "joiner"]
+    name = f"join_{os.environ['IPROBE_KERNEL_SOURCE']}"  # the other one may run meanwhile
+    first = syscaller(traced, programs, name)
+    args = ["--by", "process", "-e", "getppid", "--json", "--name", name]
     proc = start(traced, "syscalls", *args)
-    later = syscaller(traced, programs, "joiner")
+    later = syscaller(traced, programs, name)
     # the kernel records it from its next call on
     until(lambda: listed(proc.pid, later.pid), "it does not join")
     for one in (first, later):
@@ -108,7 +111,18 @@ def test_members_join(traced, programs):
 
 
 def listed(iprobe, pid):
-    """Whether an iprobe's instance of tracefs records the threads of a process."""
+    """Whether an iprobe's instance of tracefs records the threads of a process. Of perf events,
+    whether it has a pidfd of the process, which it opens just before.
+    """
+    if os.environ["IPROBE_KERNEL_SOURCE"] == "perf":
+        found = False
+        for path in pathlib.Path(f"/proc/{iprobe}/fdinfo").iterdir():
+            try:
+                found = found or f"Pid:\t{pid}\n" in path.read_text()
+            except OSError:  # it was closed meanwhile
+                continue
+        time.sleep(1)
+        return found
     done = subprocess.run(
         ["unshare", "-m", "sh", "-c"]
         + [f"mount -t tracefs none /mnt && cat /mnt/instances/iprobe-{iprobe}-*/set_event_pid"],

@@ -54,14 +54,23 @@ def instances(pid):
     return {name for name in done.stdout.split() if name.startswith(f"iprobe-{pid}-")}
 
 
-def skip_without_events(actor):
+def skip_without_events(actor, source="tracefs"):
     """Where the machine does not let even root record them (a container)."""
     said = next(
         line for line in actor.iprobe("doctor").stdout.splitlines() if "kernel events" in line
     )
-    if "can be recorded" not in said:
+    not_by = f"by {'perf events' if source == 'perf' else 'tracefs'} not: "
+    if "can be recorded" not in said or not_by in said:
         pytest.skip(" ".join(said.split()))
-    instances(0)
+    if source == "tracefs":
+        instances(0)
+
+
+@pytest.fixture(params=["tracefs", "perf"])
+def source(request, monkeypatch):
+    """Where events of the kernel come from, in all that the test runs."""
+    monkeypatch.setenv("IPROBE_KERNEL_SOURCE", request.param)
+    return request.param
 
 
 @pytest.fixture
@@ -71,18 +80,19 @@ def traced(root):
     return root
 
 
-@pytest.fixture(scope="module")
-def planted(top, builddir, programs):
+@pytest.fixture(scope="module", params=["tracefs", "perf"])
+def planted(request, top, builddir, programs):
     """One run of the program with its waits, and what iprobe says of it."""
     if os.getuid() != 0:
         pytest.skip("not root")
     actor = actors.Actor("root", 0, top, builddir)
-    skip_without_events(actor)
+    skip_without_events(actor, request.param)
     folder = actor.dir()
     proc = actor.popen(
         [
             actor.iprobe_path,
-            *("run", "-q", "--kernel", "--kernel-buffer", "64M", "-o", folder / "trace", "--"),
+            *("run", "-q", "--kernel", "--kernel-buffer", "64M", "-o", folder / "trace"),
+            *("--kernel-source", request.param, "--"),
             programs.simple("wait_kinds", placement="fentry"),
             str(ROUNDS),
             folder / "lock",

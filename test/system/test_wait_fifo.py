@@ -10,6 +10,7 @@ import subprocess
 from iptest import actor as actors
 from test_syscall_live import live_in, traced
 from test_syscall_report import play, until
+from test_wait import source  # noqa: F401
 
 __all__ = ["traced"]
 ROUNDS = 6
