@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
+#include <grp.h>
 #include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -20,7 +21,8 @@
 #include "common/error.h"
 #include "config/yaml_tree.h"
 
-static const char *const file_keys[] = {"members", NULL};
+static const char *const file_keys[] = {"members", "kernel", NULL};
+static const char *const kernel_keys[] = {"users", "groups", NULL};
 static const char *const entry_keys[] = {"users", "programs", NULL};
 
 static void clear_entry(struct ip_policy_entry *entry)
@@ -36,7 +38,21 @@ void ip_policy_clear(struct ip_policy *policy)
 	for (size_t i = 0; i < policy->n; i++)
 		clear_entry(&policy->entries[i]);
 	free(policy->entries);
+	free(policy->kernel.users);
+	free(policy->kernel.groups);
 	*policy = (struct ip_policy){0};
+}
+
+/* Whether a text is a number of a user or group. */
+static bool is_number(const char *text, uint32_t *ret)
+{
+	unsigned long number;
+	char *end;
+
+	errno = 0;
+	number = strtoul(text, &end, 10);
+	*ret = number;
+	return *text >= '0' && *text <= '9' && !*end && !errno && number < UINT32_MAX;
 }
 
 /* Reads a user: a name or a number. */
@@ -45,22 +61,33 @@ static int read_user(const struct ip_yaml_document *document, const struct ip_ya
 {
 	const char *text = ip_yaml_text(document, node, "a user");
 	const struct passwd *known;
-	unsigned long number;
-	char *end;
 
 	if (!text)
 		return -1;
-	errno = 0;
-	number = strtoul(text, &end, 10);
-	if (*text >= '0' && *text <= '9' && !*end && !errno && number < UINT32_MAX) {
-		*ret = number;
-	} else {
+	if (!is_number(text, ret)) {
 		known = getpwnam(text);
 		if (!known)
 			return ip_yaml_error(document, node, "no user '%.64s'", text);
 		*ret = known->pw_uid;
 	}
 	return *ret ? 0 : ip_yaml_error(document, node, "root's processes are for root alone");
+}
+
+static int read_group(const struct ip_yaml_document *document, const struct ip_yaml *node,
+		      gid_t *ret)
+{
+	const char *text = ip_yaml_text(document, node, "a group");
+	const struct group *known;
+
+	if (!text)
+		return -1;
+	if (is_number(text, ret))
+		return 0;
+	known = getgrnam(text);
+	if (!known)
+		return ip_yaml_error(document, node, "no group '%.64s'", text);
+	*ret = known->gr_gid;
+	return 0;
 }
 
 static int read_program(const struct ip_yaml_document *document, const struct ip_yaml *node,
@@ -114,13 +141,49 @@ static int read_entry(const struct ip_yaml_document *document, const struct ip_y
 	return 0;
 }
 
+/* Reads `all`, or a map of users and groups. */
+static int read_kernel(const struct ip_yaml_document *document, const struct ip_yaml *node,
+		       struct ip_policy_kernel *ret)
+{
+	const struct ip_yaml *users, *groups;
+
+	ret->all = node->kind == IP_YAML_SCALAR && !strcmp(node->text, "all");
+	if (ret->all)
+		return 0;
+	if (node->kind != IP_YAML_MAP)
+		return ip_yaml_error(document, node,
+				     "who may have events of the kernel: all, or a map of users "
+				     "and groups");
+	if (ip_yaml_check_map(document, node, "kernel", kernel_keys) < 0)
+		return -1;
+	users = ip_yaml_get(node, "users");
+	groups = ip_yaml_get(node, "groups");
+	if (!users && !groups)
+		return ip_yaml_error(document, node, "kernel needs users or groups");
+	if ((users && check_list(document, users, "users") < 0) ||
+	    (groups && check_list(document, groups, "groups") < 0))
+		return -1;
+	for (size_t i = 0; users && i < users->n; i++, ret->nusers++)
+		if (ip_array_grow(&ret->users, ret->nusers, sizeof(*ret->users)) < 0 ||
+		    read_user(document, users->items[i], &ret->users[ret->nusers]) < 0)
+			return -1;
+	for (size_t i = 0; groups && i < groups->n; i++, ret->ngroups++)
+		if (ip_array_grow(&ret->groups, ret->ngroups, sizeof(*ret->groups)) < 0 ||
+		    read_group(document, groups->items[i], &ret->groups[ret->ngroups]) < 0)
+			return -1;
+	return 0;
+}
+
 static int read_document(const struct ip_yaml_document *document, struct ip_policy *ret)
 {
-	const struct ip_yaml *members;
+	const struct ip_yaml *members, *kernel;
 
 	if (!document->root || (document->root->kind == IP_YAML_SCALAR && !*document->root->text))
 		return 0;
 	if (ip_yaml_check_map(document, document->root, "a policy", file_keys) < 0)
+		return -1;
+	kernel = ip_yaml_get(document->root, "kernel");
+	if (kernel && read_kernel(document, kernel, &ret->kernel) < 0)
 		return -1;
 	members = ip_yaml_get(document->root, "members");
 	if (!members)
@@ -206,6 +269,26 @@ const struct ip_policy_entry *ip_policy_find(const struct ip_policy *policy,
 	ip_error("the policy does not list %s of uid %u for members of the group", program,
 		 target->ids.ruid);
 	return NULL;
+}
+
+bool ip_policy_gives_kernel(const struct ip_policy *policy, uid_t user, gid_t group,
+			    const gid_t *groups, size_t ngroups)
+{
+	const struct ip_policy_kernel *k = &policy->kernel;
+
+	if (!user || k->all)
+		return true;
+	for (size_t i = 0; i < k->nusers; i++)
+		if (k->users[i] == user)
+			return true;
+	for (size_t i = 0; i < k->ngroups; i++) {
+		if (k->groups[i] == group)
+			return true;
+		for (size_t j = 0; j < ngroups; j++)
+			if (k->groups[i] == groups[j])
+				return true;
+	}
+	return false;
 }
 
 char *ip_policy_program(pid_t pid)

@@ -86,6 +86,8 @@ static const struct {
 	{"until", BIT(ATTACH), true},
 	{"linger", BIT(ATTACH), true},
 	{"save-counts", BIT(ATTACH), true},
+	{"kernel", BIT(ATTACH), true, true},
+	{"kernel-buffer", BIT(ATTACH), true},
 };
 
 const char *ip_request_refusal(enum ip_request_what what, const char *option)
@@ -111,6 +113,9 @@ const char *ip_request_refusal(enum ip_request_what what, const char *option)
 	if (value && !strcmp(options[i].name, "memory") && ip_parse_size(value, &size) == 0 &&
 	    size > IP_REQUEST_MEMORY_MAX)
 		return "is more than iprobed gives, which is 1G";
+	if (value && !strcmp(options[i].name, "kernel-buffer") &&
+	    ip_parse_size(value, &size) == 0 && size > IP_REQUEST_KERNEL_BUFFER_MAX)
+		return "is more than iprobed gives, which is 16M";
 	if (value && !strcmp(options[i].name, "payload") && !strncmp(value, "user", 4))
 		return "would have iprobed load a file";
 	return NULL;
@@ -137,6 +142,33 @@ uint64_t ip_request_memory(const struct ip_request *r)
 		    ip_parse_size(r->options[i] + 9, &memory) < 0)
 			memory = IP_REQUEST_MEMORY_MAX; /* the command refuses it */
 	return memory;
+}
+
+/* Whether an option is the one of that name. *ret_value: NULL where it has none. */
+static bool is_option(const char *option, const char *name, const char **ret_value)
+{
+	const size_t n = strlen(name);
+
+	if (strncmp(option, "--", 2) || strncmp(option + 2, name, n) ||
+	    (option[2 + n] && option[2 + n] != '='))
+		return false;
+	*ret_value = option[2 + n] ? option + 3 + n : NULL;
+	return true;
+}
+
+bool ip_request_kernel(const struct ip_request *r, uint64_t *ret_buffer)
+{
+	const char *value;
+	bool asked = false;
+
+	*ret_buffer = IP_REQUEST_KERNEL_BUFFER_USUAL;
+	for (size_t i = 0; i < r->noptions; i++)
+		if (is_option(r->options[i], "kernel", &value))
+			asked = true;
+		else if (is_option(r->options[i], "kernel-buffer", &value) && value &&
+			 ip_parse_size(value, ret_buffer) < 0)
+			*ret_buffer = IP_REQUEST_KERNEL_BUFFER_MAX; /* the command refuses it */
+	return asked;
 }
 
 bool ip_request_changes(enum ip_request_what what)

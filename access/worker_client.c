@@ -14,16 +14,16 @@
 #include "common/error.h"
 
 static struct {
-	int report, log;
+	int report, log, events;
 	bool member;
 	char *shown;
-} client = {.report = -1, .log = -1};
+} client = {.report = -1, .log = -1, .events = -1};
 
-char *ip_worker_client_text(int report, int log, bool member, const char *shown)
+char *ip_worker_client_text(int report, int log, int events, bool member, const char *shown)
 {
 	char *text;
 
-	if (asprintf(&text, "%d,%d,%d,%s", report, log, member, shown) >= 0)
+	if (asprintf(&text, "%d,%d,%d,%d,%s", report, log, events, member, shown) >= 0)
 		return text;
 	ip_error("out of memory");
 	return NULL;
@@ -32,9 +32,9 @@ char *ip_worker_client_text(int report, int log, bool member, const char *shown)
 /* What the session starts must not hold them. */
 static int keep_from_children(void)
 {
-	const int fds[] = {client.report, client.log};
+	const int fds[] = {client.report, client.log, client.events};
 
-	for (size_t i = 0; i < 2; i++)
+	for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++)
 		if (fds[i] >= 0 && fcntl(fds[i], F_SETFD, FD_CLOEXEC) < 0)
 			return ip_error_errno("descriptor %d of the variable %s", fds[i],
 					      IP_WORKER_CLIENT_VARIABLE);
@@ -49,8 +49,8 @@ int ip_worker_client_take(void)
 	if (!text)
 		return 0;
 	if (ip_delegation_is_lent()) {
-		if (sscanf(text, "%d,%d,%d,%n", &client.report, &client.log, &member, &length) !=
-			    3 ||
+		if (sscanf(text, "%d,%d,%d,%d,%n", &client.report, &client.log, &client.events,
+			   &member, &length) != 4 ||
 		    !length)
 			return ip_error("the variable %s is set, and is not as iprobed sets it: "
 					"unset it",
@@ -73,6 +73,11 @@ bool ip_worker_client_leaves(void)
 bool ip_worker_client_is_member(void)
 {
 	return client.member;
+}
+
+int ip_worker_client_events(void)
+{
+	return client.events > 0 ? client.events : 0;
 }
 
 const char *ip_worker_client_shown(void)

@@ -15,10 +15,14 @@
 #include "cli/record/shared_notice.h"
 #include "cli/record/stops.h"
 #include "cli/record/via_daemon.h"
+#include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
 #include "common/print.h"
+#include "common/trace/kernel_format.h"
 #include "common/units.h"
+#include "kernel_trace/kernel_check.h"
+#include "kernel_trace/users/worker_recorder.h"
 
 static const char help[] =
 	"usage: iprobe attach [OPTIONS] PID...\n"
@@ -108,7 +112,9 @@ static const char help[] =
 	"      --kernel[=LIST]   events of the kernel as well: sched, syscalls, irq, faults, "
 	"block, all "
 	"(default: all but\n"
-	"                        block); then iprobe wait says what functions waited for\n"
+	"                        block); then iprobe wait says what functions waited for; with "
+	"optional in it, a kernel\n"
+	"                        that cannot tell them is told, and recording goes on without\n"
 	"      --kernel-functions SEL   calls of functions of the kernel as well, by names or "
 	"patterns ('vfs_*'), at most 200\n"
 	"      --kernel-buffer SIZE   room for them in the kernel, for each CPU (default 4M)\n"
@@ -149,6 +155,30 @@ static void print_silent(const struct ip_session_summary *s)
 			 ip_name_list_text(&s->silent_functions, names));
 }
 
+/* Whether the events of the kernel can be had. */
+static void print_kernel(const struct ip_kernel_options *kernel, struct ip_json *j)
+{
+	_cleanup_free_ char *groups = ip_kernel_groups_text(kernel->groups), *missing = NULL;
+	const struct ip_kernel_options o = {.groups = kernel->groups,
+					    .reader = ip_worker_client_events()};
+	const bool can = (o.reader ? ip_worker_recorder_missing(&o, &missing)
+				   : ip_kernel_missing(o.groups, &missing)) == 0;
+
+	if (j) {
+		ip_json_object(j, "kernel");
+		ip_json_string(j, "groups", groups);
+		ip_json_string(j, "missing", can ? missing : ip_error_message());
+		ip_json_bool(j, "recorded", can);
+		ip_json_end_object(j);
+	} else if (!can) {
+		ip_print(stdout, "no events of the kernel: %s%s\n", ip_error_message(),
+			 kernel->optional ? "; they would be left out" : "");
+	} else {
+		ip_print(stdout, "and events of the kernel: %s%s%s\n", groups ? groups : "",
+			 *missing ? "; this kernel cannot tell of " : "", missing);
+	}
+}
+
 static void print_preview(const struct cli_record_options *options,
 			  const struct ip_session_preview *p)
 {
@@ -171,6 +201,8 @@ static void print_preview(const struct cli_record_options *options,
 				 ip_plural(p->pieces), p->summary.unswitched,
 				 p->summary.unswitched ? ": " : "", p->summary.unswitched_why);
 			print_silent(&p->summary);
+			if (options->session.kernel.groups)
+				print_kernel(&options->session.kernel, NULL);
 			return;
 		}
 		ip_print(stdout,
@@ -184,6 +216,8 @@ static void print_preview(const struct cli_record_options *options,
 			 ip_format_ns(p->expected_stop_ns, stop), p->nstops == 1 ? "" : " each");
 		print_silent(&p->summary);
 		print_besides(p);
+		if (options->session.kernel.groups)
+			print_kernel(&options->session.kernel, NULL);
 		return;
 	}
 	ip_json_init(&j, stdout);
@@ -213,6 +247,8 @@ static void print_preview(const struct cli_record_options *options,
 		ip_json_end_object(&j);
 	}
 	ip_json_end_array(&j);
+	if (options->session.kernel.groups)
+		print_kernel(&options->session.kernel, &j);
 	ip_json_end_object(&j);
 }
 
@@ -540,7 +576,7 @@ int cli_attach_one(pid_t pid, const struct cli_record_options *options, int argc
 	clear_change(&summary.change);
 	free(summary.dir);
 	free(summary.unmet);
-	return code;
+	return code || summary.kernel_failed;
 }
 
 /* What a worker of iprobed does for its client besides (access/worker_client.h). */

@@ -138,7 +138,11 @@ static void examine_kernel_events(struct examination *e)
 	struct ip_kernel_check can;
 
 	if (ip_kernel_check(~0u, &can) < 0) {
-		tell(e, NOTE, "kernel events", "%s (--kernel)", ip_error_message());
+		tell(e, NOTE, "kernel events", "%s (--kernel)%s", ip_error_message(),
+		     geteuid() && cli_daemon_listens()
+			     ? "; iprobed gives those of their own processes to whom its policy "
+			       "lists (kernel)"
+			     : "");
 		return;
 	}
 	if (can.no_tracefs && can.no_perf)

@@ -82,7 +82,9 @@ static const char help[] =
 	"      --kernel[=LIST]   events of the kernel as well: sched, syscalls, irq, faults, "
 	"block, all "
 	"(default: all but\n"
-	"                        block); then iprobe wait says what functions waited for\n"
+	"                        block); then iprobe wait says what functions waited for; with "
+	"optional in it, a kernel\n"
+	"                        that cannot tell them is told, and recording goes on without\n"
 	"      --kernel-functions SEL   calls of functions of the kernel as well, by names or "
 	"patterns ('vfs_*'), at most 200\n"
 	"      --kernel-buffer SIZE   room for them in the kernel, for each CPU (default 4M)\n"
@@ -179,6 +181,10 @@ int cmd_run(int argc, char **argv)
 	if (!runtime ||
 	    ip_session_run(argv + next, runtime, &options.session, &summary, &command) < 0)
 		return fail(&options, &summary, &command);
+	if (summary.kernel_failed) { /* a notice has told why */
+		ip_error("not all events of the kernel could be recorded");
+		return fail(&options, &summary, &command);
+	}
 	cli_record_summary_of(&options, &summary, &command, NULL);
 	return cli_command_code(command.status);
 }

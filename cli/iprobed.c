@@ -180,6 +180,12 @@ static int check(const char *dir, const char *policy_path)
 		return fail();
 	ip_print(stdout, "%s: %zu entr%s for members\n", policy_path, policy.n,
 		 policy.n == 1 ? "y" : "ies");
+	if (policy.kernel.all)
+		ip_print(stdout, "  events of the kernel for all users\n");
+	else if (policy.kernel.nusers + policy.kernel.ngroups)
+		ip_print(stdout, "  events of the kernel for %zu user%s and %zu group%s\n",
+			 policy.kernel.nusers, ip_plural(policy.kernel.nusers),
+			 policy.kernel.ngroups, ip_plural(policy.kernel.ngroups));
 	ip_policy_clear(&policy);
 	return 0;
 }

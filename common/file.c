@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -153,4 +154,17 @@ int ip_read_regular_text(const char *path, size_t max, char **ret, size_t *ret_s
 	_cleanup_close_ int fd = ip_open_regular(path, &size);
 
 	return fd < 0 ? -1 : read_text(fd, path, max, ret, ret_size);
+}
+
+uint64_t ip_descriptor_limit_raise(void)
+{
+	struct rlimit limit;
+	rlim_t before;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return 0;
+	before = limit.rlim_cur;
+	limit.rlim_cur = limit.rlim_max;
+	return before == limit.rlim_max || setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_max
+										 : before;
 }

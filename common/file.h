@@ -47,4 +47,8 @@ int ip_find_in_root(int root, const char *path);
  * messages. Returns -1 with an error. */
 int ip_reopen_regular(int found, const char *path, uint64_t *ret_size);
 
+/* Raises the limit of files that this process may have open to the hard limit. Returns the limit
+ * that there is then. */
+uint64_t ip_descriptor_limit_raise(void);
+
 #endif

@@ -14,6 +14,7 @@
 #include "common/cleanup.h"
 #include "common/condition.h"
 #include "common/error.h"
+#include "common/trace/kernel_format.h"
 #include "common/units.h"
 #include "common/values/value_request.h"
 #include "config/probes_d.h"
@@ -26,7 +27,7 @@
 
 static const char *const rule_keys[] = {"description", "enabled", "match",   "when",	 "do",
 					"for",	       "every",	  "at_most", "overhead", "disk",
-					"processes",   "record",  NULL};
+					"processes",   "record",  "kernel",  NULL};
 static const char *const match_keys[] = {"exe", "cmdline", "user", "cgroup", "unit", NULL};
 static const char *const when_keys[] = {"start",   "every",  "cpu",	"memory", "pressure",
 					"latency", "signal", "request", NULL};
@@ -414,6 +415,51 @@ static int read_record(const struct ip_yaml_document *document, const struct ip_
 				       text);
 }
 
+/* Turns [sched, syscalls], or true, into a text that --kernel takes. Unless the rule needs the
+ * events ("required"), it records without them where they cannot be had. */
+static int read_kernel(const struct ip_yaml_document *document, const struct ip_yaml *node,
+		       char **ret)
+{
+	const size_t n = node->kind == IP_YAML_LIST ? node->n : 1;
+	char text[128] = "";
+	bool optional = true, all = true;
+	unsigned groups;
+
+	if (!n)
+		return ip_yaml_error(document, node, "kernel is empty");
+	if (node->kind == IP_YAML_SCALAR &&
+	    (!strcmp(node->text, "true") || !strcmp(node->text, "false"))) {
+		if (!strcmp(node->text, "false"))
+			return 0;
+		*ret = strdup("optional");
+		return *ret ? 0 : ip_error("out of memory");
+	}
+	for (size_t i = 0; i < n; i++) {
+		const struct ip_yaml *item = node->kind == IP_YAML_LIST ? node->items[i] : node;
+		const char *name = ip_yaml_text(document, item, "kernel");
+		size_t used = strlen(text);
+
+		if (!name)
+			return -1;
+		if (!strcmp(name, "required")) {
+			optional = false;
+			continue;
+		}
+		if (strchr(name, ',') || ip_kernel_groups_parse(name, &groups) < 0 ||
+		    used + strlen(name) + 2 > sizeof(text) - sizeof(",optional"))
+			return ip_yaml_error(document, item,
+					     "kernel is true, or a list of sched, syscalls, irq, "
+					     "faults, block, all and required, not '%.32s'",
+					     name);
+		snprintf(text + used, sizeof(text) - used, "%s%s", used ? "," : "", name);
+		all = false;
+	}
+	if (asprintf(ret, "%s%s", all ? IP_KERNEL_USUAL : text, optional ? ",optional" : "") >= 0)
+		return 0;
+	*ret = NULL;
+	return ip_error("out of memory");
+}
+
 static int read_overhead(const struct ip_yaml_document *document, const struct ip_yaml *node,
 			 double *ret)
 {
@@ -460,6 +506,8 @@ static int read_limits(const struct ip_yaml_document *document, const struct ip_
 		return -1;
 	if ((node = ip_yaml_get(map, "record")) && read_record(document, node, &ret->service) < 0)
 		return -1;
+	if ((node = ip_yaml_get(map, "kernel")) && read_kernel(document, node, &ret->kernel) < 0)
+		return -1;
 	if (!(node = ip_yaml_get(map, "processes")))
 		return 0;
 	text = ip_yaml_text(document, node, "processes");
@@ -486,6 +534,10 @@ static int check(const struct ip_yaml_document *document, const struct ip_yaml *
 			"a flight recorder that watches a latency writes its own "
 			"process's trace: record: service goes with do: trace, or with "
 			"another condition");
+	if (r->kernel && r->action != IP_RULES_TRACE)
+		return ip_yaml_error(document, ip_yaml_get(map, "kernel"),
+				     "events of the kernel are recorded beside those of functions: "
+				     "kernel goes with do: trace");
 	if (r->action == IP_RULES_FPERF && r->overhead_percent > 0 &&
 	    r->overhead_percent < IP_PROFILE_BUDGET_LEAST)
 		return ip_yaml_error(document, ip_yaml_get(map, "overhead"),
@@ -557,6 +609,7 @@ void ip_rules_rule_clear(struct ip_rules_rule *r)
 	free(r->latency);
 	free(r->functions);
 	free(r->profile);
+	free(r->kernel);
 	free(r->file);
 	*r = (struct ip_rules_rule){0};
 }

@@ -64,6 +64,7 @@ struct ip_rules_rule {
 
 	enum ip_rules_action action;
 	bool service;	 /* all processes of a service are recorded together */
+	char *kernel;	 /* events of the kernel beside a trace, as --kernel takes it; NULL: none */
 	char *functions; /* as -f takes it; NULL: all */
 	char *profile;	 /* of fperf; NULL: none */
 	bool args, retval;

@@ -12,6 +12,7 @@
 
 #include "common/cleanup.h"
 #include "common/condition.h"
+#include "common/trace/kernel_format.h"
 #include "common/units.h"
 
 /* A list of texts: each is parted from the one before. */
@@ -104,6 +105,19 @@ static void put_texts(const char *what, bool all, const struct ip_rules_texts *t
 		fprintf(out, ", %s %s", what, texts->items[i]);
 }
 
+static void put_kernel(const struct ip_rules_rule *r, FILE *out)
+{
+	_cleanup_free_ char *text = NULL;
+	unsigned groups;
+	bool optional;
+
+	if (!r->kernel || ip_kernel_choice_parse(r->kernel, &groups, &optional) < 0)
+		return;
+	text = ip_kernel_groups_text(groups);
+	fprintf(out, ", with events of the kernel (%s)%s", text ? text : "",
+		optional ? " where it tells them" : "");
+}
+
 static void put_action(const struct ip_rules_rule *r, FILE *out)
 {
 	const char *functions = r->functions ? r->functions : "all functions";
@@ -127,6 +141,7 @@ static void put_action(const struct ip_rules_rule *r, FILE *out)
 	put_texts("args", r->args, &r->args_of, out);
 	put_texts("retval", r->retval, &r->retval_of, out);
 	put_texts("when", false, &r->when, out);
+	put_kernel(r, out);
 	if (r->ring)
 		fprintf(out, ", memory %s", ip_format_size(r->ring, size));
 }

@@ -149,3 +149,26 @@ int ip_iprobed_decide(const struct ip_iprobed *d, struct ip_iprobed_session *s)
 	return ip_error("pid %d %s; for a member of the group: %s", pid, why,
 			reason ? reason : "out of memory");
 }
+
+int ip_iprobed_decide_kernel(const struct ip_iprobed *d, struct ip_iprobed_session *s)
+{
+	const struct ip_ids *ids = &s->who.facts.ids;
+	struct ip_policy policy;
+	uint64_t buffer;
+	bool gives;
+
+	s->kernel_buffer = 0;
+	if (!ip_request_kernel(&s->request, &buffer))
+		return 0;
+	if (ip_policy_load(d->options->policy, &policy) < 0)
+		return -1;
+	gives = ip_policy_gives_kernel(&policy, ids->ruid, ids->rgid, s->who.groups,
+				       s->who.ngroups);
+	ip_policy_clear(&policy);
+	if (!gives)
+		return ip_error("--kernel: the policy gives uid %u no events of the kernel: leave "
+				"it out, or have root allow them (kernel in %s)",
+				ids->ruid, d->options->policy);
+	s->kernel_buffer = buffer ? buffer : 1;
+	return 0;
+}

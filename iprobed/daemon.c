@@ -69,7 +69,7 @@ static int add_session(struct ip_iprobed *d, struct ip_iprobed_session *s)
  * client, or it leaves, the worker's output goes to the log. */
 static int start_worker(struct ip_iprobed *d, struct ip_iprobed_session *s, int channel)
 {
-	_cleanup_close_ int words = -1, report = -1;
+	_cleanup_close_ int words = -1, report = -1, events = -1;
 	struct ip_worker w = {.who = &s->who,
 			      .request = &s->request,
 			      .entry = s->member ? &s->entry : NULL,
@@ -79,6 +79,7 @@ static int start_worker(struct ip_iprobed *d, struct ip_iprobed_session *s, int 
 			      .out = -1,
 			      .err = -1,
 			      .log = -1,
+			      .events = -1,
 			      .program =
 				      s->request.what == IP_REQUEST_FPERF ? d->fperf : d->program};
 
@@ -95,6 +96,9 @@ static int start_worker(struct ip_iprobed *d, struct ip_iprobed_session *s, int 
 	if (ip_worker_report_open(s, &report) < 0)
 		return -1;
 	w.report = report;
+	if (channel >= 0 && s->kernel_buffer && ip_iprobed_reader_start(d, s, &events) < 0)
+		return -1;
+	w.events = events;
 	s->worker = ip_worker_start(&w);
 	return s->worker < 0 ? -1 : 0;
 }
@@ -168,13 +172,15 @@ static int check_limits(const struct ip_iprobed *d, const struct ip_iprobed_sess
 /* Logs the session's start, with the options. */
 static void tell_start(const struct ip_iprobed_session *s)
 {
-	char text[2048] = "";
+	char text[2048] = "", reader[48] = "";
 	size_t n = 0;
 
 	for (size_t i = 0; i < s->request.noptions && n < sizeof(text) - 1; i++)
 		n += snprintf(text + n, sizeof(text) - n, " %s", s->request.options[i]);
-	ip_iprobed_log(s, "allowed%s, worker %d%s%s", s->member ? " by the policy" : "", s->worker,
-		       *text ? ", with" : "", text);
+	if (s->kernel_buffer)
+		snprintf(reader, sizeof(reader), " and reader of kernel events %d", s->reader);
+	ip_iprobed_log(s, "allowed%s, worker %d%s%s%s", s->member ? " by the policy" : "",
+		       s->worker, reader, *text ? ", with" : "", text);
 }
 
 static int begin(struct ip_iprobed *d, struct ip_iprobed_session *s,
@@ -184,7 +190,8 @@ static int begin(struct ip_iprobed *d, struct ip_iprobed_session *s,
 	if (ip_iprobed_who(c, &s->who) < 0 || ip_request_parse(text, size, &s->request) < 0 ||
 	    (s->request.what == IP_REQUEST_FPERF && d->fperf < 0 &&
 	     ip_error("there is no fperf beside iprobed") < 0) ||
-	    ip_iprobed_decide(d, s) < 0 || check_limits(d, s) < 0 ||
+	    ip_iprobed_decide(d, s) < 0 || ip_iprobed_decide_kernel(d, s) < 0 ||
+	    check_limits(d, s) < 0 ||
 	    (ip_request_changes(s->request.what) && ip_iprobed_note(d, s) < 0))
 		return -1;
 	if (start_worker_for(d, s, c) < 0) {
@@ -329,7 +336,8 @@ static void reap(struct ip_iprobed *d)
 
 	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
 		if (!WIFSTOPPED(status) &&
-		    (ip_iprobed_reap_connection(d, pid) || ip_iprobed_reap_closing(d, pid)))
+		    (ip_iprobed_reap_connection(d, pid) || ip_iprobed_reap_closing(d, pid) ||
+		     ip_iprobed_reap_reader(d, pid, status)))
 			continue;
 		if (pid == d->rules && !WIFSTOPPED(status)) {
 			rules_ended(d, status);
@@ -479,7 +487,7 @@ static void loop(struct ip_iprobed *d, int signals)
 {
 	uint64_t limit = 0;
 
-	while (!d->ending || ((d->nsessions || d->rules) && ip_now_ns() < limit)) {
+	while (!d->ending || ((d->nsessions || d->nreaders || d->rules) && ip_now_ns() < limit)) {
 		struct signalfd_siginfo signal;
 		nfds_t n = gather(d, signals);
 
@@ -543,6 +551,7 @@ int ip_iprobed_run(const struct ip_iprobed_options *options)
 	if ((signals = open_signals()) < 0 || open_all(&d) < 0)
 		return -1;
 	ip_iprobed_left_over(&d, 0, clean_left_over);
+	ip_iprobed_reader_clean();
 	start_rules(&d);
 	ip_iprobed_check_connections(&d);
 	ip_iprobed_log(NULL, "serves");
@@ -558,6 +567,7 @@ int ip_iprobed_run(const struct ip_iprobed_options *options)
 	free(d.polled);
 	free(d.turned_away);
 	free(d.closing);
+	free(d.readers);
 	close(d.program);
 	if (d.fperf >= 0)
 		close(d.fperf);

@@ -18,17 +18,25 @@ struct ip_iprobed_session {
 	unsigned number;
 	/* the connection that waits for an answer; NULL: none */
 	struct ip_iprobed_connection *connection;
-	pid_t worker;
-	int target; /* pidfd */
+	pid_t worker, reader; /* reader: of events of the kernel, if there is one */
+	int target;	      /* pidfd */
 	struct ip_peer who;
 	struct ip_request request;
 	bool member;
 	struct ip_policy_entry entry; /* for a member; a copy */
+	uint64_t kernel_buffer;	      /* for events of the kernel, of each CPU; 0: none */
 	bool cleaning;		      /* the worker restores what another worker left */
 	struct ip_worker_log *words;  /* output of a worker that has no client (any more) */
 	int report;		      /* a pipe from the worker (worker.h); -1: it has ended */
 	char failure[300];	      /* what kept the worker from starting; "": nothing */
 	uint64_t since;
+};
+
+/* A process that reads events of the kernel for a session, which may have ended before it. */
+struct ip_iprobed_reader {
+	pid_t pid;
+	uid_t uid;	 /* of who has asked for the session */
+	uint64_t buffer; /* kernel_buffer of it */
 };
 
 struct ip_iprobed {
@@ -44,6 +52,8 @@ struct ip_iprobed {
 	size_t nturned_away, turned_away_max;
 	pid_t *closing; /* processes that close them */
 	size_t nclosing;
+	struct ip_iprobed_reader *readers; /* of events of the kernel */
+	size_t nreaders;
 	struct pollfd *polled;
 	unsigned last_number;
 	bool ending;
@@ -57,6 +67,8 @@ void ip_iprobed_log(const struct ip_iprobed_session *s, const char *format, ...)
  * /proc/self/cgroup. top: where they are mounted. meminfo: a file like /proc/meminfo. UINT64_MAX:
  * not known. */
 uint64_t ip_iprobed_memory_there(const char *groups, const char *top, const char *meminfo);
+/* What the kernel's buffers take of events of the kernel. buffer: of each CPU and kind. */
+uint64_t ip_iprobed_kernel_memory(uint64_t buffer);
 /* Checks whether there is enough memory for one more session. Returns 0, or -1 with an error. */
 #define IP_IPROBED_BESIDE (32ull << 20)
 int ip_iprobed_check_memory(const struct ip_iprobed *d, const struct ip_iprobed_session *s);
@@ -116,6 +128,19 @@ void ip_iprobed_end_session(struct ip_iprobed_session *s);
  * the reason. */
 int ip_iprobed_decide(const struct ip_iprobed *d, struct ip_iprobed_session *s);
 void ip_iprobed_clear_entry(struct ip_policy_entry *entry);
+
+/* Decides whether the user may have events of the kernel, if the request asks for them, and fills
+ * in kernel_buffer. Returns 0, or -1 with the reason. */
+int ip_iprobed_decide_kernel(const struct ip_iprobed *d, struct ip_iprobed_session *s);
+
+/* The process that reads events of the kernel for a session (kernel_reader.c). Starts it; *ret: the
+ * worker's end of the socket. Returns 0, or -1 with an error. */
+int ip_iprobed_reader_start(struct ip_iprobed *d, struct ip_iprobed_session *s, int *ret);
+/* Returns whether the process that has ended was one. What one that was killed has left is
+ * removed. */
+bool ip_iprobed_reap_reader(struct ip_iprobed *d, pid_t pid, int status);
+/* Removes what readers of an iprobed before this one have left. */
+void ip_iprobed_reader_clean(void);
 
 /* Notes of sessions (recovery.c), one for each target, user and kind. */
 int ip_iprobed_note(const struct ip_iprobed *d, const struct ip_iprobed_session *s);

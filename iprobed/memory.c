@@ -8,14 +8,16 @@
  *      the machine's memory. All sessions together may have half of it. One user may have half of
  *      that, or as much as --memory-per-user says.
  *   2. A session that records takes what the last --memory says, plus IP_IPROBED_BESIDE for what
- *      its worker knows of the program. Other sessions take none: a session that restores sites is
- *      never refused for lack of memory.
+ *      its worker knows of the program. Events of the kernel take their buffers of all CPUs,
+ *      and as much beside for the process that reads them, until that has ended. Other
+ * sessions take none: a session that restores sites is never refused for lack of memory.
  */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -79,6 +81,19 @@ uint64_t ip_iprobed_memory_there(const char *groups, const char *top, const char
 	return least;
 }
 
+uint64_t ip_iprobed_kernel_memory(uint64_t buffer)
+{
+	const long cpus = sysconf(_SC_NPROCESSORS_CONF);
+
+	return 2 * buffer * (cpus > 0 ? cpus : 1);
+}
+
+static uint64_t taken_by_reader(uint64_t buffer)
+{
+	return buffer ? ip_iprobed_kernel_memory(buffer) + IP_IPROBED_BESIDE : 0;
+}
+
+/* Without the process that reads events of the kernel for it. */
 static uint64_t taken_by(const struct ip_iprobed_session *s)
 {
 	uint64_t memory = s->cleaning ? 0 : ip_request_memory(&s->request);
@@ -89,14 +104,21 @@ static uint64_t taken_by(const struct ip_iprobed_session *s)
 int ip_iprobed_check_memory(const struct ip_iprobed *d, const struct ip_iprobed_session *s)
 {
 	uint64_t needed = taken_by(s), mine = 0, all = 0, total, most;
+	const char *less = s->kernel_buffer ? " or --kernel-buffer" : "";
 	char a[32], b[32], c[32];
 
 	if (!needed)
 		return 0;
+	needed += taken_by_reader(s->kernel_buffer);
 	for (size_t i = 0; i < d->nsessions; i++) {
 		all += taken_by(d->sessions[i]);
 		if (d->sessions[i]->who.facts.ids.ruid == s->who.facts.ids.ruid)
 			mine += taken_by(d->sessions[i]);
+	}
+	for (size_t i = 0; i < d->nreaders; i++) { /* which may outlive their sessions */
+		all += taken_by_reader(d->readers[i].buffer);
+		if (d->readers[i].uid == s->who.facts.ids.ruid)
+			mine += taken_by_reader(d->readers[i].buffer);
 	}
 	/* read each time, since the limits of groups change */
 	total = ip_iprobed_memory_there("/proc/self/cgroup", "/sys/fs/cgroup", "/proc/meminfo") / 2;
@@ -105,12 +127,13 @@ int ip_iprobed_check_memory(const struct ip_iprobed *d, const struct ip_iprobed_
 	if (needed > most || mine > most - needed)
 		return ip_error(
 			"this session needs %s of memory, and those of uid %u have %s of the %s "
-			"that iprobed gives a user: give less by --memory, or end one",
-			a, s->who.facts.ids.ruid, ip_format_size(mine, b), ip_format_size(most, c));
+			"that iprobed gives a user: give less by --memory%s, or end one",
+			a, s->who.facts.ids.ruid, ip_format_size(mine, b), ip_format_size(most, c),
+			less);
 	if (needed > total || all > total - needed)
 		return ip_error(
 			"this session needs %s of memory, and all by iprobed have %s of %s, half "
-			"of what there is: give less by --memory, or try again later",
-			a, ip_format_size(all, b), ip_format_size(total, c));
+			"of what there is: give less by --memory%s, or try again later",
+			a, ip_format_size(all, b), ip_format_size(total, c), less);
 	return 0;
 }

@@ -33,7 +33,8 @@
 #define CHANNEL_FD   5 /* before DIRECTORY_FD is in its place */
 #define REPORT_FD    6
 #define LOG_FD	     7 /* of a worker that the client leaves; others lack it */
-#define PLACES	     8
+#define EVENTS_FD    8 /* of a worker that records events of the kernel; others lack it */
+#define PLACES	     9
 #define BIT(cap)     (1ull << (cap))
 #define CHANNEL_MS   10000
 
@@ -110,15 +111,15 @@ static void fail(const char *what)
 }
 
 /* Puts the descriptors that are kept in their places, and closes all others (iprobed's socket,
- * connections...). The present numbers may overlap with the places. Where it fails, report_fd is
- * a copy that nothing has replaced. */
+ * connections...). The present numbers may overlap with the places. The place of a -1 stays empty.
+ * Where it fails, report_fd is a copy that nothing has replaced. */
 static int put_in_place(const int *from, unsigned first, unsigned n)
 {
 	int high[PLACES];
 
 	for (unsigned i = 0; i < n; i++) {
-		high[i] = fcntl(from[i], F_DUPFD_CLOEXEC, 3 * PLACES);
-		if (high[i] < 0)
+		high[i] = from[i] < 0 ? -1 : fcntl(from[i], F_DUPFD_CLOEXEC, 3 * PLACES);
+		if (high[i] < 0 && from[i] >= 0)
 			return -1;
 	}
 	for (unsigned i = 0; i < n; i++)
@@ -127,7 +128,9 @@ static int put_in_place(const int *from, unsigned first, unsigned n)
 			break;
 		}
 	for (unsigned i = 0; i < n; i++)
-		if (dup3(high[i], first + i, first + i != TARGET_FD ? O_CLOEXEC : 0) < 0)
+		if (high[i] < 0)
+			close(first + i);
+		else if (dup3(high[i], first + i, first + i != TARGET_FD ? O_CLOEXEC : 0) < 0)
 			return -1;
 	return syscall(SYS_close_range, first + n, ~0u, 0);
 }
@@ -154,7 +157,7 @@ static void receive(const struct ip_worker *w, int ret[3])
 
 /* Puts standard input, output and error in their places, and the directory in the place of the
  * channel. */
-static int arrange(const int theirs[3], int target, int program, int log)
+static int arrange(const int theirs[3], int target, int program, int log, int events)
 {
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC), root;
 
@@ -171,9 +174,10 @@ static int arrange(const int theirs[3], int target, int program, int log)
 			   program,
 			   theirs[0] < 0 ? root : theirs[0],
 			   report_fd,
-			   log};
+			   log,
+			   events};
 
-	if (put_in_place(all, 0, log < 0 ? LOG_FD : PLACES) < 0)
+	if (put_in_place(all, 0, PLACES) < 0)
 		return -1;
 	report_fd = REPORT_FD;
 	for (int i = 0; i <= STDERR_FILENO; i++)
@@ -218,7 +222,7 @@ static enum ip_delegation_kind kind_of(const struct ip_worker *w)
 
 static void run_child(const struct ip_worker *w, char **argv, char **env, pid_t parent)
 {
-	const int ours[] = {w->target, w->program, w->channel, w->report, w->log};
+	const int ours[] = {w->target, w->program, w->channel, w->report, w->log, w->events};
 	int theirs[] = {w->directory, w->out, w->err};
 	sigset_t none;
 
@@ -231,7 +235,7 @@ static void run_child(const struct ip_worker *w, char **argv, char **env, pid_t 
 	if (setsid() < 0)
 		fail("setsid");
 	if (w->channel >= 0) {
-		if (put_in_place(ours, TARGET_FD, w->log < 0 ? 4 : 5) < 0)
+		if (put_in_place(ours, TARGET_FD, sizeof(ours) / sizeof(*ours)) < 0)
 			fail("descriptors");
 		report_fd = REPORT_FD;
 	}
@@ -244,9 +248,11 @@ static void run_child(const struct ip_worker *w, char **argv, char **env, pid_t 
 		fail("iprobed ended");
 	if (w->channel >= 0)
 		receive(w, theirs);
-	if ((w->channel >= 0 ? arrange(theirs, TARGET_FD, PROGRAM_FD, w->log < 0 ? -1 : LOG_FD)
-			     : arrange(theirs, w->target, w->program, w->log)) < 0 ||
-	    (w->log >= 0 && (fcntl(REPORT_FD, F_SETFD, 0) < 0 || fcntl(LOG_FD, F_SETFD, 0) < 0)))
+	if ((w->channel >= 0 ? arrange(theirs, TARGET_FD, PROGRAM_FD, w->log < 0 ? -1 : LOG_FD,
+				       w->events < 0 ? -1 : EVENTS_FD)
+			     : arrange(theirs, w->target, w->program, w->log, w->events)) < 0 ||
+	    (w->log >= 0 && (fcntl(REPORT_FD, F_SETFD, 0) < 0 || fcntl(LOG_FD, F_SETFD, 0) < 0)) ||
+	    (w->events >= 0 && fcntl(EVENTS_FD, F_SETFD, 0) < 0))
 		fail("descriptors");
 	/* With the user's ids, so that he cannot enter a directory that he may not enter
 	 * himself. */
@@ -287,7 +293,8 @@ pid_t ip_worker_start(const struct ip_worker *w)
 		kind_of(w), getuid() == 0 ? w->who->facts.ids.ruid : IP_DELEGATION_STAYS, TARGET_FD,
 		w->entry);
 	client = ip_worker_client_text(w->log < 0 ? -1 : REPORT_FD, w->log < 0 ? -1 : LOG_FD,
-				       r->member, r->shown ? r->shown : "");
+				       w->events < 0 ? -1 : EVENTS_FD, r->member,
+				       r->shown ? r->shown : "");
 	if (!delegation || asprintf(&variable, IP_DELEGATION_VARIABLE "=%s", delegation) < 0)
 		variable = NULL;
 	if (!client || asprintf(&client_variable, IP_WORKER_CLIENT_VARIABLE "=%s", client) < 0)

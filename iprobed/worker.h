@@ -46,6 +46,7 @@ struct ip_worker {
 	int directory, out, err; /* -1: / and iprobed's own */
 	int report;		 /* a pipe: what keeps it from starting, and whether it is live */
 	int log;		 /* for output, once the client is left; -1: the client waits */
+	int events;		 /* the socket to the reader of events of the kernel; -1: none */
 	int program;		 /* open executable of iprobe or fperf */
 };
 

@@ -117,7 +117,10 @@ static void add(struct ip_event_layout *layout, struct tep_handle *tep, unsigned
 		const struct ip_kernel_field *field = &kind->fields[c->nsteps];
 		struct step *step = &c->steps[c->nsteps];
 
-		if (!find(event, field->of_tracepoint ? field->of_tracepoint : field->name, step))
+		/* newer kernels do not name the thread: it is the one that runs, where the name is
+		 * that of a program which it executes */
+		if (!find(event, field->of_tracepoint ? field->of_tracepoint : field->name, step) &&
+		    (id != IP_KERNEL_TASK_RENAME || !find(event, "common_pid", step)))
 			return;
 		step->to_size = ip_kernel_type_size(field->type);
 		if (field->type != IP_KERNEL_TEXT16 && (step->dynamic || step->size > 8))
@@ -226,8 +229,8 @@ char *ip_event_layout_missing(const struct ip_event_layout *layout, unsigned gro
 	for (unsigned id = 0; out && id < IP_KERNEL_EVENTS; id++) {
 		const struct ip_kernel_kind *kind = ip_kernel_kind_of(id);
 
-		if (!kind || !kind->system || !(groups >> kind->group & 1) ||
-		    layout->conversions[id].id == id)
+		if (!kind || !kind->system || kind->unwritten || !(groups >> kind->group & 1) ||
+		    ip_event_layout_has(layout, id))
 			continue;
 		fprintf(out, "%s%s:%s", comma, kind->system, kind->tracepoint);
 		comma = ", ";
@@ -256,6 +259,11 @@ const struct ip_tracepoint *ip_event_layout_tracepoint(const struct ip_event_lay
 unsigned ip_event_layout_offset(const struct ip_event_layout *layout, unsigned id, unsigned field)
 {
 	return layout->conversions[id].steps[field].from;
+}
+
+bool ip_event_layout_has(const struct ip_event_layout *layout, unsigned id)
+{
+	return id < IP_KERNEL_EVENTS && layout->conversions[id].id == id;
 }
 
 void ip_event_layout_free(struct ip_event_layout *layout)

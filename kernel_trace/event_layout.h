@@ -6,6 +6,7 @@
 #ifndef IP_EVENT_LAYOUT_H
 #define IP_EVENT_LAYOUT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -48,6 +49,9 @@ const struct ip_tracepoint *ip_event_layout_tracepoint(const struct ip_event_lay
 /* Where a field of the event (its number in kernel_format.h) stands in the records of such a
  * tracepoint. */
 unsigned ip_event_layout_offset(const struct ip_event_layout *layout, unsigned id, unsigned field);
+
+/* Whether records of the tracepoint of an event (enum ip_kernel_event) become events. */
+bool ip_event_layout_has(const struct ip_event_layout *layout, unsigned id);
 
 /* Writes the event that a record is into out, which has room for IP_EVENT_SIZE_MAX bytes. Returns
  * its size; 0: the record is none of those that are kept. */

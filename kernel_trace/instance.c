@@ -24,7 +24,7 @@
 static bool is_left(const char *name)
 {
 	char *end;
-	unsigned long pid, started;
+	unsigned long pid, started, now;
 
 	if (strncmp(name, PREFIX, strlen(PREFIX)))
 		return false;
@@ -36,7 +36,12 @@ static bool is_left(const char *name)
 	started = strtoul(name, &end, 10);
 	if (end == name || *end != '-')
 		return false;
-	return ip_proc_started_at(pid) != started;
+	/* one that has ended, and was not waited for, is gone as well */
+	errno = 0;
+	now = ip_proc_started_at(pid);
+	if (!now) /* what cannot be looked at is not gone */
+		return errno == ENOENT || errno == ESRCH;
+	return now != started || !ip_proc_has_memory(pid);
 }
 
 size_t ip_instance_remove_left(void)
@@ -161,10 +166,18 @@ int ip_instance_open_cpu(struct tracefs_instance *instance, unsigned cpu)
 	return fd;
 }
 
+static bool remains; /* one that was to be removed */
+
 void ip_instance_remove(struct tracefs_instance *instance)
 {
 	if (!instance)
 		return;
-	tracefs_instance_destroy(instance);
+	if (tracefs_instance_destroy(instance) < 0)
+		remains = true;
 	tracefs_instance_free(instance);
+}
+
+bool ip_instance_remains(void)
+{
+	return remains;
 }

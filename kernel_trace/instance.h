@@ -49,5 +49,7 @@ int ip_instance_open_cpu(struct tracefs_instance *instance, unsigned cpu);
 
 /* Step 4: removes and frees it. What was opened of it must be closed. NULL is allowed. */
 void ip_instance_remove(struct tracefs_instance *instance);
+/* Whether one could not be removed. */
+bool ip_instance_remains(void);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/cleanup.h"
 #include "common/error.h"
 #include "kernel_trace/event_layout.h"
 #include "kernel_trace/kernel_probes.h"
@@ -73,6 +74,18 @@ int ip_kernel_check_source(enum ip_kernel_source source)
 	ret = refuse(source, &can);
 	ip_kernel_check_clear(&can);
 	return ret;
+}
+
+int ip_kernel_missing(unsigned groups, char **ret)
+{
+	struct ip_kernel_check can;
+
+	*ret = NULL;
+	if (ip_kernel_check_source(IP_KERNEL_SOURCE_AUTO) < 0 || ip_kernel_check(groups, &can) < 0)
+		return -1;
+	*ret = ip_steal_ptr(can.missing);
+	ip_kernel_check_clear(&can);
+	return 0;
 }
 
 int ip_kernel_functions_check(void)

@@ -25,6 +25,7 @@ void ip_kernel_stream_init(struct ip_kernel_stream *stream, int dir, const uint8
 {
 	*stream = (struct ip_kernel_stream){.dir = dir, .fd = -1, .cpu = cpu, .uuid = uuid};
 	snprintf(stream->name, sizeof(stream->name), "%s_%u", part, cpu);
+	stream->all = !strcmp(part, IP_KERNEL_ALL);
 }
 
 static int open_file(struct ip_kernel_stream *stream)
@@ -151,7 +152,7 @@ int ip_kernel_stream_lost(struct ip_kernel_stream *stream, uint64_t total)
 		return 0;
 	if (stream->sink) {
 		stream->lost = total;
-		return stream->sink->lost(stream->sink->context, stream->cpu, more);
+		return stream->sink->lost(stream->sink->context, stream->all, stream->cpu, more);
 	}
 	/* the packet's events came before the loss */
 	if (ip_kernel_stream_flush(stream) < 0)

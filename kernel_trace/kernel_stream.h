@@ -16,11 +16,16 @@ struct ip_kernel_sink {
 	/* An event (common/trace/kernel_format.h). Those of a CPU come in their order; those of the
 	 * beginning come as those of CPU IP_KERNEL_CPUS_MAX. */
 	int (*event)(void *context, uint32_t cpu, const uint8_t *event, size_t size);
-	/* So many events of the CPU were lost behind the last one. */
-	int (*lost)(void *context, uint32_t cpu, uint64_t n);
+	/* So many events of the CPU were lost behind the last one: of all processes, or of the
+	 * targets. */
+	int (*lost)(void *context, bool all, uint32_t cpu, uint64_t n);
 	/* All events before tsc have come. */
 	int (*until)(void *context, uint64_t tsc);
+	/* The thread that records has failed, and ends. NULL: nobody is told but who asks. */
+	void (*failed)(void *context, const char *why);
 	void *context;
+	bool everywhere; /* it takes those of all processes, and IP_KERNEL_SCHED_EXEC, too */
+	bool hurries;	 /* while events come they are read every few milliseconds */
 };
 
 struct ip_kernel_segments;
@@ -32,6 +37,7 @@ struct ip_kernel_stream {
 	bool in_segments;
 	uint32_t segment;
 	struct ip_kernel_segments *kept; /* NULL: packets are written to files. Borrowed */
+	bool all;			 /* it is one of all processes */
 	uint32_t cpu;
 	const uint8_t *uuid; /* 16 bytes */
 	uint8_t *packet;     /* IP_KERNEL_PACKET_SIZE bytes; NULL: nothing was gathered yet */

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -20,6 +21,7 @@
 #include "common/clock.h"
 #include "common/dir.h"
 #include "common/error.h"
+#include "common/file.h"
 #include "common/notice.h"
 #include "common/now.h"
 #include "common/trace/kernel_format.h"
@@ -30,11 +32,14 @@
 #include "kernel_trace/recorder_private.h"
 #include "kernel_trace/source_choice.h"
 #include "kernel_trace/tracefs_source.h"
+#include "kernel_trace/users/worker_recorder.h"
 
 #define ROUNDS_MOST  16u
 #define NAP_MS	     200
 #define NAP_LEAST_MS 4
 #define FLUSH_NS     1000000000ull
+#define OTHER_FILES  256u /* that this process may have open besides */
+#define JOIN_NS	     5000000000ull
 
 static const char *const parts[IP_RECORD_PARTS] = {IP_KERNEL_ALL, IP_KERNEL_TARGET};
 
@@ -65,16 +70,37 @@ static int make_polls(struct ip_kernel_recorder *r)
 	return 0;
 }
 
+static bool takes_everywhere(const struct ip_kernel_recorder *r)
+{
+	return !r->sink || r->sink->everywhere;
+}
+
+/* Each CPU takes a file in each part: of many CPUs that is more than usual limits allow. */
+static int check_descriptors(const bool needed[IP_RECORD_PARTS], unsigned cpus)
+{
+	const uint64_t files = (uint64_t)cpus * (needed[IP_RECORD_ALL] + needed[IP_RECORD_TARGET]) +
+			       OTHER_FILES,
+		       limit = ip_descriptor_limit_raise();
+
+	if (files <= limit)
+		return 0;
+	return ip_error("events of the kernel of %u CPUs take %lu open files, and the limit is "
+			"%lu: raise it (ulimit -Hn)",
+			cpus, files, limit);
+}
+
 /* The parts that the groups need. */
 static int make_buffers(struct ip_kernel_recorder *r)
 {
-	const unsigned everywhere =
-			       r->sink ? 0
-				       : 1 << IP_KERNEL_GROUP_SCHED | 1 << IP_KERNEL_GROUP_BLOCK,
+	const unsigned everywhere = takes_everywhere(r) ? 1 << IP_KERNEL_GROUP_SCHED |
+								  1 << IP_KERNEL_GROUP_BLOCK
+							: 0,
 		       cpus = ip_record_cpus();
 
 	r->needed[IP_RECORD_ALL] = r->groups & everywhere;
 	r->needed[IP_RECORD_TARGET] = r->groups & ~everywhere || r->probes;
+	if (check_descriptors(r->needed, cpus) < 0)
+		return -1;
 	for (unsigned part = 0; part < IP_RECORD_PARTS; part++)
 		for (unsigned cpu = 0; r->needed[part] && cpu < cpus; cpu++)
 			if (add_buffer(r, part, cpu) < 0)
@@ -129,6 +155,7 @@ static int make_source(struct ip_kernel_recorder *r, const struct ip_kernel_opti
 						  .all = r->needed[IP_RECORD_ALL],
 						  .target = r->needed[IP_RECORD_TARGET],
 						  .size = options->buffer,
+						  .unwritten = r->sink && r->sink->everywhere,
 						  .tracefs = &r->tracefs,
 						  .layout = r->layout,
 						  .probes = r->probes};
@@ -141,6 +168,7 @@ int ip_kernel_recorder_create(const struct ip_kernel_options *options, int dir,
 			      struct ip_kernel_recorder **ret)
 {
 	struct ip_kernel_recorder *r = calloc(1, sizeof(*r));
+	pthread_condattr_t monotonic;
 
 	if (!r)
 		return ip_error("out of memory");
@@ -154,13 +182,16 @@ int ip_kernel_recorder_create(const struct ip_kernel_options *options, int dir,
 	if (options->keep)
 		r->kept = ip_kernel_segments_create(options->keep);
 	pthread_mutex_init(&r->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&r->answered, &monotonic);
+	pthread_condattr_destroy(&monotonic);
 	r->sink = options->sink;
 	ip_kernel_stream_init(&r->state, -1, r->uuid, IP_KERNEL_STATE,
 			      r->sink ? IP_KERNEL_CPUS_MAX : 0);
 	r->state.sink = r->sink;
 	r->state.in_segments = r->in_segments;
 	r->state.kept = r->kept;
-	pthread_cond_init(&r->answered, NULL);
 	if (options->keep && !r->kept) {
 		ip_kernel_recorder_destroy(r);
 		return ip_error("out of memory");
@@ -168,6 +199,13 @@ int ip_kernel_recorder_create(const struct ip_kernel_options *options, int dir,
 	if (getrandom(r->uuid, sizeof(r->uuid), 0) != sizeof(r->uuid)) {
 		ip_kernel_recorder_destroy(r);
 		return ip_error_errno("cannot make an id for the trace");
+	}
+	if (options->reader) {
+		if (make_dir(r, dir) < 0 ||
+		    ip_worker_recorder_create(options, dir, r->dir, r->uuid, &r->worker) < 0)
+			goto fail;
+		*ret = r;
+		return 0;
 	}
 	if (ip_tracefs_open(&r->tracefs) < 0)
 		goto fail;
@@ -187,6 +225,8 @@ int ip_kernel_recorder_create(const struct ip_kernel_options *options, int dir,
 	*ret = r;
 	return 0;
 fail:
+	if (r->dir >= 0) /* nothing was written there yet */
+		unlinkat(dir, IP_KERNEL_SUBDIR, AT_REMOVEDIR);
 	ip_kernel_recorder_destroy(r);
 	return -1;
 }
@@ -340,6 +380,7 @@ static enum asked take_request(struct ip_kernel_recorder *r, pid_t *ret_pid)
 
 	pthread_mutex_lock(&r->lock);
 	what = r->request.done ? NOTHING : r->request.what;
+	r->request.taken = what != NOTHING;
 	*ret_pid = r->request.pid;
 	pthread_mutex_unlock(&r->lock);
 	if (what != NOTHING)
@@ -350,10 +391,14 @@ static enum asked take_request(struct ip_kernel_recorder *r, pid_t *ret_pid)
 static void answer(struct ip_kernel_recorder *r, int result)
 {
 	pthread_mutex_lock(&r->lock);
-	r->request.done = true;
-	r->request.result = result;
-	r->request.why = result < 0 ? strdup(ip_error_message()) : NULL;
-	pthread_cond_signal(&r->answered);
+	if (r->request.left) {
+		r->request = (struct request){0};
+	} else {
+		r->request.done = true;
+		r->request.result = result;
+		r->request.why = result < 0 ? strdup(ip_error_message()) : NULL;
+		pthread_cond_signal(&r->answered);
+	}
 	pthread_mutex_unlock(&r->lock);
 }
 
@@ -408,7 +453,7 @@ static void *run(void *context)
 	struct ip_kernel_recorder *r = context;
 	int more = 0, nap = NAP_LEAST_MS;
 	enum asked asked;
-	uint64_t before;
+	uint64_t before, events;
 	pid_t pid;
 
 	while (!__atomic_load_n(&r->stop, __ATOMIC_ACQUIRE)) {
@@ -421,6 +466,7 @@ static void *run(void *context)
 		nap = 2 * nap < NAP_MS ? 2 * nap : NAP_MS;
 		errno = 0;
 		before = ip_clock_now() - r->source->ops->imprecision;
+		events = r->stats.events; /* nobody else writes it */
 		more = turn(r, &nap);
 		if (more < 0 || tell(r, before) < 0 || ip_kernel_recorder_cut(r, before) < 0 ||
 		    (!more && flush(r, before) < 0)) {
@@ -431,11 +477,15 @@ static void *run(void *context)
 				r->why = strdup("");
 			pthread_cond_signal(&r->answered);
 			pthread_mutex_unlock(&r->lock);
+			if (r->sink && r->sink->failed)
+				r->sink->failed(r->sink->context, r->why);
 			break;
 		}
 		count(r);
 		if (asked == WRITE_OUT)
 			answer(r, ip_kernel_recorder_write_out(r, before));
+		if (r->sink && r->sink->hurries && r->stats.events != events)
+			nap = 2 * NAP_LEAST_MS;
 	}
 	return NULL;
 }
@@ -451,11 +501,20 @@ static int end_gap(struct ip_kernel_recorder *r)
 	return 0;
 }
 
+int ip_kernel_go_without(struct ip_kernel_stats *stats)
+{
+	snprintf(stats->missing, sizeof(stats->missing), "%s", ip_error_message());
+	ip_notice("recording goes on without events of the kernel: %s", stats->missing);
+	return 0;
+}
+
 int ip_kernel_recorder_start(struct ip_kernel_recorder *r)
 {
 	sigset_t all, before;
 	int error;
 
+	if (r->worker)
+		return ip_worker_recorder_start(r->worker);
 	if (r->resumes && !r->kept && end_gap(r) < 0)
 		return -1;
 	if (r->needed[IP_RECORD_ALL] && r->source->ops->switch_on(r->source, IP_RECORD_ALL) < 0)
@@ -473,21 +532,56 @@ int ip_kernel_recorder_start(struct ip_kernel_recorder *r)
 	return 0;
 }
 
+/* Waits until the thread has answered. Called with the lock. Returns 0, or -1 with an error: it has
+ * not for too long. */
+static int wait_answered(struct ip_kernel_recorder *r)
+{
+	const uint64_t until = ip_now_ns() + JOIN_NS;
+	const struct timespec limit = {until / 1000000000, until % 1000000000};
+	const pid_t pid = r->request.pid;
+	int ret = 0;
+
+	while (!r->request.done && !r->why && !ret)
+		ret = r->request.what == JOIN
+			      ? pthread_cond_timedwait(&r->answered, &r->lock, &limit)
+			      : pthread_cond_wait(&r->answered, &r->lock);
+	if (r->request.done || r->why)
+		return 0;
+	if (r->request.taken)
+		r->request.left = true;
+	else
+		r->request = (struct request){0};
+	return ip_error("pid %d: events of the kernel cannot be had of it: what /proc tells of it "
+			"has not come within %llu s",
+			pid, JOIN_NS / 1000000000);
+}
+
 int ip_kernel_recorder_ask(struct ip_kernel_recorder *r, enum asked what, pid_t pid)
 {
 	const uint64_t one = 1;
-	int result;
+	int result = -1;
 
+	if (r->worker)
+		return ip_worker_recorder_add(r->worker, pid);
 	pthread_mutex_lock(&r->lock);
+	if (r->request.what != NOTHING) { /* one that was let go */
+		result = ip_error("pid %d: events of the kernel cannot be had of it, since pid %d "
+				  "does not let itself be looked at",
+				  what == JOIN ? pid : r->request.pid, r->request.pid);
+		pthread_mutex_unlock(&r->lock);
+		return result;
+	}
 	r->request = (struct request){.what = what, .pid = pid};
 	(void)!write(r->wake, &one, sizeof(one));
-	while (!r->request.done && !r->why)
-		pthread_cond_wait(&r->answered, &r->lock);
-	result = r->request.done ? r->request.result : -1;
-	if (result < 0)
-		ip_error("%s", r->request.why ? r->request.why : r->why ? r->why : "out of memory");
-	free(r->request.why);
-	r->request = (struct request){0};
+	if (wait_answered(r) == 0) {
+		result = r->request.done ? r->request.result : -1;
+		if (result < 0)
+			ip_error("%s", r->request.why ? r->request.why
+				       : r->why	      ? r->why
+						      : "out of memory");
+		free(r->request.why);
+		r->request = (struct request){0};
+	}
 	pthread_mutex_unlock(&r->lock);
 	return result;
 }
@@ -501,6 +595,8 @@ int ip_kernel_recorder_stats(struct ip_kernel_recorder *r, struct ip_kernel_stat
 {
 	int failed;
 
+	if (r->worker)
+		return ip_worker_recorder_stats(r->worker, ret);
 	pthread_mutex_lock(&r->lock);
 	*ret = r->stats;
 	failed = r->why ? ip_error("kernel events: %s", r->why) : 0;
@@ -568,6 +664,8 @@ int ip_kernel_recorder_stop(struct ip_kernel_recorder *r)
 	struct ip_kernel_stats stats;
 	int ret;
 
+	if (r->worker)
+		return ip_worker_recorder_stop(r->worker);
 	/* From here on nothing is said of descriptors: what closes them is not recorded any more.
 	 */
 	join(r);
@@ -615,6 +713,7 @@ void ip_kernel_recorder_destroy(struct ip_kernel_recorder *r)
 {
 	if (!r)
 		return;
+	ip_worker_recorder_destroy(r->worker);
 	join(r);
 	for (size_t i = 0; i < r->nbuffers; i++)
 		ip_kernel_stream_clear(&r->buffers[i].stream);

@@ -60,10 +60,14 @@ struct ip_kernel_options {
 	/* functions of the kernel, by patterns (kernel_probes.h), whose calls by the targets'
 	 * threads are recorded, which the source perf cannot; NULL: none. Borrowed */
 	const char *functions;
+	bool optional; /* where they cannot be had, the recording goes on without them */
 	/* takes the events of the target's threads, whose switches and wakings are among them
 	 * (kernel_stream.h); nothing of other processes is recorded, and no file is written. NULL:
 	 * a trace is written. Borrowed */
 	const struct ip_kernel_sink *sink;
+	/* in a worker of iprobed: the socket of the process that reads the events for it
+	 * (worker_recorder.h); 0: this process reads them. Borrowed */
+	int reader;
 };
 
 struct ip_kernel_stats {
@@ -72,6 +76,8 @@ struct ip_kernel_stats {
 	uint64_t functions, missed;   /* of the kernel: how many; returns that were missed */
 	const char *source;	      /* as --kernel-source has it; NULL: none yet. Static */
 	bool no_space;		      /* recording has failed, since the disk is full */
+	/* why there are none, where they were optional; "": they were recorded */
+	char missing[256];
 };
 
 /* Makes the buffers, which record nothing yet, and the directory. dir: of the trace, where there
@@ -79,11 +85,15 @@ struct ip_kernel_stats {
 int ip_kernel_recorder_create(const struct ip_kernel_options *options, int dir,
 			      struct ip_kernel_recorder **ret);
 
+/* Where events are optional and cannot be had: a notice tells why, which is the current error, and
+ * so does missing. Returns 0. */
+int ip_kernel_go_without(struct ip_kernel_stats *stats);
+
 /* Recording begins: what happens in any process. Returns 0, or -1 with an error. */
 int ip_kernel_recorder_start(struct ip_kernel_recorder *recorder);
 
 /* A process becomes a target, or once more: it executes another program. Returns 0 when it is
- * recorded; -1 with an error. */
+ * recorded; -1 with an error, also where it has not let itself be looked at for 5 s. */
 int ip_kernel_recorder_add(struct ip_kernel_recorder *recorder, pid_t pid);
 
 /* The segments that there are to be, from first to newest. Neither becomes less. */

@@ -18,6 +18,7 @@
 #include "kernel_trace/record_source.h"
 #include "kernel_trace/recorder.h"
 #include "kernel_trace/tracefs_place.h"
+#include "kernel_trace/users/worker_recorder.h"
 
 /* The buffer of one CPU and part. */
 struct buffer {
@@ -34,7 +35,9 @@ enum asked { NOTHING, JOIN, WRITE_OUT };
 
 struct request {
 	enum asked what;
-	pid_t pid; /* JOIN: its events are to be recorded from now on */
+	pid_t pid;  /* JOIN: its events are to be recorded from now on */
+	bool taken; /* the thread is about it */
+	bool left;  /* nobody waits for the result any more */
 	bool done;
 	int result;
 	char *why;
@@ -62,6 +65,7 @@ struct ip_kernel_recorder {
 	pid_t *targets;					     /* that have joined */
 	size_t ntargets;
 	uint8_t uuid[16];
+	struct ip_worker_recorder *worker; /* has all but dir and uuid; NULL: there is none */
 	struct ip_tracefs tracefs;
 	struct ip_event_layout *layout;
 	struct ip_record_source *source; /* NULL: nothing is recorded any more */

@@ -38,6 +38,13 @@ static int prepare(struct ip_record_source *source, const struct ip_source_reque
 		const struct ip_kernel_kind *kind = ip_kernel_kind_of(id);
 		const bool all = request->all && kind && kind->everywhere;
 
+		if (kind && kind->unwritten && !request->unwritten)
+			continue;
+		/* without them it would not be known what has to be left out */
+		if (kind && kind->unwritten && !ip_event_layout_has(request->layout, id))
+			return ip_error("this kernel does not tell of %s:%s, without which events "
+					"cannot be given to users",
+					kind->system, kind->tracepoint);
 		if (enable(source, request, id, all ? IP_RECORD_ALL : IP_RECORD_TARGET) < 0)
 			return -1;
 	}

@@ -20,6 +20,9 @@ struct ip_source_request {
 	bool all, target; /* the parts that are needed. Without `all`, what happens in any process
 			   * is recorded of the target's threads */
 	size_t size;	  /* of a buffer */
+	/* events that are not written, by which it is known what a user may see, too
+	 * (IP_KERNEL_SCHED_EXEC and the like); a kernel that does not tell of them is refused */
+	bool unwritten;
 	const struct ip_tracefs *tracefs;     /* open; borrowed */
 	const struct ip_event_layout *layout; /* borrowed */
 	/* of the target's part, which are checked (ip_source_check_probes()); NULL: none. Borrowed

@@ -40,35 +40,42 @@ static int describe(struct ip_service_kernel *k)
 	return ip_kernel_recorder_describe(k->recorder, &m);
 }
 
-static int begin(struct ip_service_kernel *k, const struct ip_kernel_options *options)
+static int create(struct ip_service_kernel *k, const struct ip_kernel_options *options)
 {
 	if (ip_clock_selected() != IP_CLOCK_TSC)
 		return ip_error("kernel events have the times of the TSC, which cannot be trusted "
 				"here: leave --kernel out, or take --clock tsc all the same");
 	ip_clock_read(&k->start);
-	if (ip_kernel_recorder_create(options, ip_member_dirs_fd(k->dirs), &k->recorder) < 0 ||
-	    describe(k) < 0 || ip_kernel_recorder_start(k->recorder) < 0)
+	return ip_kernel_recorder_create(options, ip_member_dirs_fd(k->dirs), &k->recorder);
+}
+
+static int begin(struct ip_service_kernel *k)
+{
+	if (describe(k) < 0 || ip_kernel_recorder_start(k->recorder) < 0)
 		return -1;
 	return ip_member_dirs_set_kernel(k->dirs, k->groups, 0, 0, NULL);
 }
 
 int ip_service_kernel_begin(const struct ip_kernel_options *options, struct ip_member_dirs *dirs,
-			    uint64_t *written, struct ip_service_kernel **ret)
+			    uint64_t *written, struct ip_kernel_stats *stats,
+			    struct ip_service_kernel **ret)
 {
 	struct ip_service_kernel *k = calloc(1, sizeof(*k));
+	int created;
 
 	if (!k)
 		return ip_error("out of memory");
 	k->dirs = dirs;
 	k->written = written;
 	k->groups = options->groups;
-	if (begin(k, options) == 0) {
+	created = create(k, options);
+	if (created == 0 && begin(k) == 0) {
 		*ret = k;
 		return 0;
 	}
 	ip_kernel_recorder_destroy(k->recorder);
 	free(k);
-	return -1;
+	return created < 0 && options->optional ? ip_kernel_go_without(stats) : -1;
 }
 
 int ip_service_kernel_add(struct ip_service_kernel *k, const struct ip_service_process *process)

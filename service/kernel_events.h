@@ -18,9 +18,11 @@
 struct ip_service_kernel;
 
 /* Step 1. dirs: of the trace; borrowed, and written: bytes of all traces, too. Returns 0, or -1
- * with an error. */
+ * with an error. Where the events are optional and cannot be had, *ret stays as it is, and stats
+ * says why. */
 int ip_service_kernel_begin(const struct ip_kernel_options *options, struct ip_member_dirs *dirs,
-			    uint64_t *written, struct ip_service_kernel **ret);
+			    uint64_t *written, struct ip_kernel_stats *stats,
+			    struct ip_service_kernel **ret);
 
 /* Step 2. kernel NULL: does nothing. Returns 0, also where the process has ended; -1 with an error.
  */

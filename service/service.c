@@ -466,7 +466,7 @@ static int record(struct service *s)
 	if (o->dir && ip_member_dirs_create(o->dir, text, &s->dirs) < 0)
 		return -1;
 	if (o->kernel && o->kernel->groups &&
-	    ip_service_kernel_begin(o->kernel, s->dirs, s->written, &s->kernel) < 0)
+	    ip_service_kernel_begin(o->kernel, s->dirs, s->written, &s->sum.kernel, &s->kernel) < 0)
 		return -1;
 	start_due(s, s->start_ns);
 	while ((ret = step(s)) > 0)
@@ -513,7 +513,7 @@ int ip_service_record(const struct ip_service_options *options, struct ip_servic
 		ip_error("%s", why ? why : "out of memory");
 	}
 	end_kernel(&s, done < 0);
-	if (done == 0 && (s.failed || s.sum.kernel_failed))
+	if (done == 0 && (s.failed || (s.sum.kernel_failed && !s.sum.kernel.no_space)))
 		done = 1;
 	*ret = s.sum;
 	ip_service_members_clear(&s.members);

@@ -77,9 +77,8 @@ struct ip_service_options {
 };
 
 /* Records until the end. Returns 0; 1: a process that was named by its pid could not be recorded,
- * and that has been told by its worker, or kernel_failed, which has been told unless the disk is
- * full (kernel.no_space); -1 with an error: nothing was recorded. ret: the sum at the
- * end. */
+ * and that has been told by its worker, or kernel_failed, which has been told, unless the disk is
+ * full (kernel.no_space); -1 with an error: nothing was recorded. ret: the sum at the end. */
 int ip_service_record(const struct ip_service_options *options, struct ip_service_sum *ret);
 
 /* Returns the ring memory of each of n processes, where the user has not said how much: a few have

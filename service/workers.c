@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -21,6 +20,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/file.h"
 
 #define OUTPUT_MAX (64 << 20)
 
@@ -79,16 +79,6 @@ static void take_children_back(void)
 	sigaction(SIGCHLD, &action, NULL);
 }
 
-void ip_service_raise_descriptor_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
-}
-
 int ip_service_worker_start(struct ip_service_worker *worker, pid_t target,
 			    ip_service_worker_work work, void *context)
 {
@@ -98,7 +88,7 @@ int ip_service_worker_start(struct ip_service_worker *worker, pid_t target,
 	pid_t pid;
 
 	*worker = (struct ip_service_worker){.target = target, .socket = -1, .out = -1};
-	ip_service_raise_descriptor_limit();
+	ip_descriptor_limit_raise();
 	out = memfd_create("iprobe-worker", MFD_CLOEXEC);
 	if (out < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return ip_error_errno("cannot start a worker for pid %d", target);

@@ -81,9 +81,6 @@ typedef int (*ip_service_worker_work)(void *context, pid_t target, int socket,
 void ip_service_worker_say_live(int socket, bool follows);
 void ip_service_worker_say_progress(int socket, const struct ip_service_worker_progress *progress);
 
-/* Raises the soft limit of this process for descriptors to the hard one. */
-void ip_service_raise_descriptor_limit(void);
-
 /* Starts a worker. Each needs two descriptors: the soft limit of this process is raised to the hard
  * one. Returns 0, or -1 with an error. */
 int ip_service_worker_start(struct ip_service_worker *worker, pid_t target,

@@ -260,8 +260,7 @@ int ip_session_finish(struct ip_session *s, enum ip_end_reason reason)
 	if (ip_collector_full(s->collector)) /* perhaps because of what was drained last */
 		sum->end =
 			ip_collector_no_space(s->collector) ? IP_END_NO_SPACE : IP_END_SIZE_LIMIT;
-	if (ip_session_kernel_end(s) < 0 && !s->kernel_failed)
-		ip_notice("%s", ip_error_message());
+	ip_session_kernel_end(s);
 	saved = s->write_failed ? 0 : ip_session_save_counts(s);
 	ip_controllers_end(s);
 	sum->counting = ip_payload_rules_count(s->selections.rules) || sum->dropped;

@@ -6,6 +6,7 @@
 
 #include <sys/utsname.h>
 
+#include "access/worker_client.h"
 #include "common/error.h"
 #include "common/notice.h"
 #include "common/trace/kernel_format.h"
@@ -29,12 +30,9 @@ static int describe(struct ip_session *s)
 	return ip_kernel_recorder_describe(s->kernel, &m);
 }
 
-int ip_session_kernel_begin(struct ip_session *s)
+/* What stands in the way before anything is begun. */
+static int check(const struct ip_session *s)
 {
-	struct ip_kernel_options options = s->options->kernel;
-
-	if (!s->options->kernel.groups)
-		return 0;
 	if (ip_clock_selected() != IP_CLOCK_TSC)
 		return ip_error("kernel events have the times of the TSC, which cannot be trusted "
 				"here: leave --kernel out, or take --clock tsc all the same");
@@ -43,18 +41,46 @@ int ip_session_kernel_begin(struct ip_session *s)
 		return ip_error("pid %d: system calls of 32-bit programs cannot be told apart from "
 				"those of others: take --kernel=sched,irq,faults",
 				s->target->pid);
-	if (s->options->service && !s->options->service->own_kernel)
+	return 0;
+}
+
+/* Through iprobed, events of the kernel are what its reader gives: no more than a trace of them. */
+static int check_reader(const struct ip_kernel_options *o)
+{
+	if (!o->in_segments && !o->keep && !o->resumes && !o->functions)
 		return 0;
-	options.in_segments = ip_trace_rotates(s->trace);
+	return ip_error(
+		"iprobed gives events of the kernel without --rotate, --overwrite, --resume "
+		"and --kernel-functions: leave these out");
+}
+
+/* What the recorder is to do for the trace. */
+static int choose(struct ip_session *s, struct ip_kernel_options *o)
+{
+	o->reader = ip_worker_client_events();
+	o->in_segments = ip_trace_rotates(s->trace);
 	/* as much as of the events of functions */
-	options.keep = s->options->overwrite ? s->options->memory : 0;
-	options.resumes = s->options->resume;
+	o->keep = s->options->overwrite ? s->options->memory : 0;
+	o->resumes = s->options->resume;
+	if (o->reader && check_reader(o) < 0)
+		return -1;
 	/* the newest piece may have events of the kernel, of the iprobe that was killed */
-	if (options.resumes && options.in_segments &&
-	    ip_trace_rotate_now(s->trace, &options.segment) < 0)
-		return -1;
-	if (ip_kernel_recorder_create(&options, ip_trace_dirfd(s->trace), &s->kernel) < 0)
-		return -1;
+	return o->resumes && o->in_segments ? ip_trace_rotate_now(s->trace, &o->segment) : 0;
+}
+
+int ip_session_kernel_begin(struct ip_session *s)
+{
+	const bool others = s->options->service && !s->options->service->own_kernel;
+	struct ip_kernel_options o = s->options->kernel;
+
+	if (!o.groups)
+		return 0;
+	if (check(s) < 0 ||
+	    (!others && (choose(s, &o) < 0 ||
+			 ip_kernel_recorder_create(&o, ip_trace_dirfd(s->trace), &s->kernel) < 0)))
+		return o.optional ? ip_kernel_go_without(&s->summary->kernel) : -1;
+	if (others)
+		return 0;
 	if (ip_trace_sync(s->trace) < 0 || describe(s) < 0)
 		return -1;
 	return ip_kernel_recorder_start(s->kernel) < 0
@@ -85,43 +111,47 @@ static int rotate(struct ip_session *s)
 	return 0;
 }
 
+/* Tells once that not all events are recorded. A full disk ends a recording as it ends one without
+ * these events, and the summary tells it. */
+static enum ip_end_reason fail(struct ip_session *s)
+{
+	if (s->summary->kernel.no_space)
+		return IP_END_NO_SPACE;
+	if (!s->summary->kernel_failed)
+		ip_notice("%s", ip_error_message());
+	s->summary->kernel_failed = true;
+	return IP_END_WRITE_FAILED;
+}
+
 enum ip_end_reason ip_session_kernel_step(struct ip_session *s)
 {
-	if (!s->options->kernel.groups || s->kernel_failed)
+	if (!s->options->kernel.groups)
 		return IP_END_NONE;
-	if (s->kernel && count(s) < 0) {
-		s->kernel_failed = true;
-		if (s->summary->kernel.no_space)
-			return IP_END_NO_SPACE;
-		ip_notice("%s", ip_error_message());
-		return IP_END_WRITE_FAILED;
-	}
-	if (ip_trace_rotates(s->trace)) {
-		if (rotate(s) == 0)
-			return IP_END_NONE;
-		ip_notice("%s", ip_error_message());
-		return IP_END_WRITE_FAILED;
-	}
+	if (s->kernel && count(s) < 0)
+		return fail(s);
+	if (ip_trace_rotates(s->trace))
+		return rotate(s) < 0 ? fail(s) : IP_END_NONE;
 	return ip_trace_limited_bytes(s->trace) >= s->summary->limit ? IP_END_SIZE_LIMIT
 								     : IP_END_NONE;
 }
 
-int ip_session_kernel_end(struct ip_session *s)
+void ip_session_kernel_end(struct ip_session *s)
 {
 	uint64_t written;
 	int ret;
 
 	if (!s->kernel)
-		return 0;
+		return;
 	written = ip_trace_bytes(s->trace);
 	ip_kernel_recorder_set_room(s->kernel,
 				    s->summary->limit > written ? s->summary->limit - written : 0);
 	ret = ip_kernel_recorder_stop(s->kernel);
 	if (ret == 0)
 		ret = count(s);
+	if (ret < 0)
+		fail(s);
 	ip_trace_add_kernel(s->trace, s->options->kernel.groups, s->summary->kernel.events,
 			    s->summary->kernel.lost, s->summary->kernel.source);
-	return ret;
 }
 
 int ip_session_kernel_describe(struct ip_session *s)
@@ -135,7 +165,7 @@ int ip_session_kernel_snapshot(struct ip_session *s, struct ip_trace *trace)
 	struct utsname u = {0};
 	struct ip_ctf_metadata m = metadata(s, &u);
 
-	if (!s->kernel || s->kernel_failed)
+	if (!s->kernel || s->summary->kernel_failed)
 		return 0;
 	if (ip_kernel_recorder_snapshot(s->kernel, ip_trace_dirfd(trace), &m, &stats) < 0)
 		return -1;

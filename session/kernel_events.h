@@ -20,8 +20,9 @@ int ip_session_kernel_begin(struct ip_session *s);
  * large as it may be, or the kernel's events cannot be recorded any more, which a notice tells. */
 enum ip_end_reason ip_session_kernel_step(struct ip_session *s);
 
-/* Records no more, and fills in the summary. Returns 0, or -1 with an error. */
-int ip_session_kernel_end(struct ip_session *s);
+/* Records no more, and fills in the summary. A notice tells what could not be recorded at the end.
+ */
+void ip_session_kernel_end(struct ip_session *s);
 
 /* Writes the metadata for the last time; the trace is finished, and its clock known. Returns 0, or
  * -1 with an error. */

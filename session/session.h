@@ -169,10 +169,12 @@ struct ip_session_summary {
 	/* from this time after the start on, nothing that happened was removed */
 	uint64_t kept_from_ns;
 	struct ip_kernel_stats kernel; /* of --kernel */
-	uint64_t filtered;	       /* events that were left out on purpose */
-	uint64_t written;	       /* bytes of packets */
-	uint64_t plain; /* packets that were not compressed, although they should have been */
-	size_t dropped; /* functions that --drop-hot dropped */
+	/* not all of its events could be recorded, which was told; false where the disk is full */
+	bool kernel_failed;
+	uint64_t filtered; /* events that were left out on purpose */
+	uint64_t written;  /* bytes of packets */
+	uint64_t plain;	   /* packets that were not compressed, although they should have been */
+	size_t dropped;	   /* functions that --drop-hot dropped */
 	char *dir; /* the trace, where it was found by --resume; malloc'ed; NULL: as in options */
 	char *dropped_names; /* names of the first of them, or NULL; freed like dir */
 	bool counting;	     /* functions have payloads of their own */

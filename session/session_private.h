@@ -62,7 +62,6 @@ struct ip_session {
 	struct ip_collector *collector;
 	struct ip_coarse_clock *coarse_clock; /* the clock of coarse time; NULL: none */
 	struct ip_kernel_recorder *kernel;    /* NULL: no kernel events are recorded */
-	bool kernel_failed;
 	uint64_t condensed; /* how many pieces were removed when its notes were condensed last */
 	struct ip_follow_fork *followed;
 	struct ip_follow_dlopen *follow;

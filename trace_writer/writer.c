@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/file.h"
 #include "common/trace/packet_codec.h"
 #include "trace_writer/place.h"
 #include "trace_writer/writer_private.h"
@@ -34,17 +34,6 @@ char *ip_proc_command(pid_t pid)
 	while (used && text[used - 1] == ' ')
 		text[--used] = '\0';
 	return text;
-}
-
-/* Every stream needs a descriptor: raises the limit to the hard limit. */
-static void raise_descriptor_limit(void)
-{
-	struct rlimit r;
-
-	if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < r.rlim_max) {
-		r.rlim_cur = r.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &r);
-	}
 }
 
 /* Appends to the body of the session file. open_memstream() would write to all of the room that it
@@ -77,7 +66,7 @@ struct ip_trace *ip_trace_new(const char *dir)
 		trace->known = calloc(1, (IP_NUMBER_MAX + 8) / 8);
 		trace->text_out = fopencookie(trace, "w", (cookie_io_functions_t){.write = append});
 		if (trace->dir && trace->known && trace->text_out) {
-			raise_descriptor_limit();
+			ip_descriptor_limit_raise(); /* every stream needs one */
 			return trace;
 		}
 	}

@@ -7,10 +7,10 @@
 #include "analysis/profile/merge.h"
 
 #include <stdlib.h>
-#include <sys/resource.h>
 
 #include "analysis/read/unpack.h"
 #include "common/error.h"
+#include "common/file.h"
 
 #define BATCH 128u
 
@@ -276,17 +276,6 @@ static int step(struct merge *m, uint64_t *events)
 	return 0;
 }
 
-/* Each stream needs a descriptor: raises the limit to the hard limit. */
-static void raise_descriptor_limit(void)
-{
-	struct rlimit r;
-
-	if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < r.rlim_max) {
-		r.rlim_cur = r.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &r);
-	}
-}
-
 int ip_merge(struct ip_trace_reader *trace, uint32_t tid, const struct ip_trace_visitor *visitor,
 	     const bool *stop, uint64_t *ret_events)
 {
@@ -297,7 +286,7 @@ int ip_merge(struct ip_trace_reader *trace, uint32_t tid, const struct ip_trace_
 	m.heap = calloc(trace->nstreams ? trace->nstreams : 1, sizeof(*m.heap));
 	if (!m.heap)
 		return ip_error("out of memory");
-	raise_descriptor_limit();
+	ip_descriptor_limit_raise(); /* each stream needs one */
 	ret = add_all(&m);
 	while (ret == 0 && m.n && !*stop)
 		ret = m.heap[0]->opens ? open_earlier(&m) : step(&m, ret_events);

@@ -10,10 +10,14 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "common/error.h"
 #include "common/print.h"
+#include "common/trace/kernel_format.h"
 #include "common/units.h"
 #include "config/rule_text.h"
 #include "iprobed/rules/find.h"
+#include "kernel_trace/kernel_check.h"
+#include "kernel_trace/recorder.h"
 
 #define NAMED_MAX 8u /* processes of a rule that are named */
 
@@ -76,6 +80,24 @@ static void tell_users(const struct ip_rules_rule *rule)
 	}
 }
 
+/* What of the kernel's events cannot be had on this machine. */
+static void tell_kernel(const struct ip_rules_rule *rule)
+{
+	_cleanup_free_ char *missing = NULL;
+	unsigned groups;
+	bool optional;
+
+	if (!rule->kernel || ip_kernel_choice_parse(rule->kernel, &groups, &optional) < 0)
+		return;
+	if (ip_kernel_missing(groups, &missing) < 0)
+		ip_print(stderr, "iprobed: %s:%u:%u: rule %s: no events of the kernel here%s: %s\n",
+			 rule->file, rule->line, rule->column, rule->name,
+			 optional ? ", it would record without" : "", ip_error_message());
+	else if (*missing)
+		ip_print(stderr, "iprobed: %s:%u:%u: rule %s: this kernel cannot tell of %s\n",
+			 rule->file, rule->line, rule->column, rule->name, missing);
+}
+
 void cli_rules_print(const struct ip_probes_d *probes, const char *program)
 {
 	for (size_t i = 0; i < probes->nrules; i++) {
@@ -94,6 +116,8 @@ void cli_rules_print(const struct ip_probes_d *probes, const char *program)
 	}
 	fflush(stdout);
 	for (size_t i = 0; i < probes->nrules; i++)
-		if (probes->rules[i].enabled)
+		if (probes->rules[i].enabled) {
 			tell_users(&probes->rules[i]);
+			tell_kernel(&probes->rules[i]);
+		}
 }

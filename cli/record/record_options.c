@@ -27,7 +27,6 @@
 #include "common/units.h"
 #include "hotpatcher/process/probe_list_search.h"
 
-#define KERNEL_DEFAULT	    "sched,syscalls,irq,faults"
 #define KERNEL_BUFFER_LEAST (64u << 10)
 #define KERNEL_BUFFER_MOST  (1u << 30)
 #define SAVE_COUNTS_LEAST   50000000ull
@@ -194,7 +193,7 @@ int cli_parse_kernel_buffer(const char *text, size_t *ret)
 static int parse_kernel(int option, const char *text, struct ip_kernel_options *ret)
 {
 	if (option == OPT_KERNEL)
-		return ip_kernel_groups_parse(text ? text : KERNEL_DEFAULT, &ret->groups);
+		return ip_kernel_choice_parse(text, &ret->groups, &ret->optional);
 	if (option == OPT_KERNEL_BUFFER)
 		return cli_parse_kernel_buffer(text, &ret->buffer);
 	if (option == OPT_KERNEL_SOURCE)

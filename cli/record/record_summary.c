@@ -66,6 +66,8 @@ void cli_json_kernel(struct ip_json *j, const struct ip_kernel_stats *stats)
 	}
 	if (stats->source)
 		ip_json_string(j, "source", stats->source);
+	if (*stats->missing)
+		ip_json_string(j, "missing", stats->missing);
 	ip_json_end_object(j);
 }
 
@@ -73,6 +75,8 @@ void cli_record_tell_kernel(const char *whose, const struct ip_kernel_stats *sta
 {
 	char events[32], lost[32], dropped[64] = "", count[32];
 
+	if (*stats->missing) /* which was told */
+		return;
 	if (stats->dropped)
 		snprintf(dropped, sizeof(dropped), "%s before them dropped, ",
 			 ip_format_count(stats->dropped, count));

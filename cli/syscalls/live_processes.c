@@ -19,10 +19,10 @@
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/file.h"
 #include "common/notice.h"
 #include "common/now.h"
 #include "common/proc.h"
-#include "service/workers.h"
 
 #define LOOK_SHARE 20u		 /* one part in so many of our time goes to looks for processes */
 #define IDLE_NS	   1000000000ull /* without a process, until a choice of several is over */
@@ -180,7 +180,7 @@ int cli_live_processes_open(const struct ip_service_choice *choice, struct cli_l
 	ret->ends = epoll_create1(EPOLL_CLOEXEC);
 	if (ret->ends < 0)
 		return ip_error_errno("cannot wait for processes");
-	ip_service_raise_descriptor_limit();
+	ip_descriptor_limit_raise();
 	if (look(ret, true) < 0)
 		return -1;
 	for (size_t i = 0; i < ret->n; i++)

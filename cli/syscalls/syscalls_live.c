@@ -115,7 +115,7 @@ static int on_event(void *context, uint32_t cpu, const uint8_t *event, size_t si
 	return ip_event_order_add(live->order, cpu, event, size);
 }
 
-static int on_lost(void *context, uint32_t cpu, uint64_t n)
+static int on_lost(void *context, bool all, uint32_t cpu, uint64_t n)
 {
 	struct live *live = context;
 

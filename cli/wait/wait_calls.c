@@ -15,6 +15,7 @@
 #include "cli/trace_args.h"
 #include "cli/wait/call_parts.h"
 #include "cli/wait/wait_chain_print.h"
+#include "cli/wait/wait_culprit_print.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
@@ -31,6 +32,8 @@ static const char *function_name(const struct cli_call_trace *x, uint32_t functi
 
 static void print_thread(const struct ip_thread_states *t)
 {
+	if (cli_wait_print_other(t))
+		return;
 	ip_print(stdout, "thread %d", t->tid);
 	if (*t->name)
 		ip_print(stdout, " (%s)", t->name);

@@ -6,11 +6,14 @@
 
 #include <stdio.h>
 
+#include "cli/wait/wait_culprit_print.h"
 #include "common/print.h"
 #include "common/units.h"
 
 static void print_thread(const struct ip_thread_states *t)
 {
+	if (cli_wait_print_other(t))
+		return;
 	ip_print(stdout, "thread %d", t->tid);
 	if (*t->name)
 		ip_print(stdout, " (%s)", t->name);

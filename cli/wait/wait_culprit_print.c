@@ -9,12 +9,23 @@
 
 #include "analysis/wait/wait_object.h"
 #include "common/print.h"
+#include "common/trace/kernel_format.h"
 #include "common/units.h"
 
 #define USERS_SHOWN 3u
 
+bool cli_wait_print_other(const struct ip_thread_states *t)
+{
+	if (t->tid < IP_KERNEL_OTHER)
+		return false;
+	ip_print(stdout, "another process on CPU %d", t->tid - IP_KERNEL_OTHER);
+	return true;
+}
+
 static void print_thread(const struct ip_thread_states *t)
 {
+	if (cli_wait_print_other(t))
+		return;
 	if (*t->name)
 		ip_print(stdout, "%s (%d)", t->name, t->tid);
 	else

@@ -9,6 +9,10 @@
 #include "cli/wait/wait_load.h"
 #include "common/json.h"
 
+/* Prints "another process on CPU 3" to stdout, and returns true, if the thread stands for all that
+ * are not shown (IP_KERNEL_OTHER). */
+bool cli_wait_print_other(const struct ip_thread_states *thread);
+
 /* Prints ", ended by redis-server (4711) in serverCron" to stdout: the first of n that is known.
  * Nothing, where nobody is. */
 void cli_wait_print_ender(const struct cli_wait_trace *t, const struct ip_wait_culprit *culprits,

@@ -7,10 +7,12 @@
 #include <string.h>
 
 #include "common/arch/syscalls.h"
+#include "common/cleanup.h"
 #include "common/error.h"
 #include "common/trace/kernel_format.h"
 
-#define NEWER 64u /* system calls than our table */
+#define NEWER	 64u /* system calls than our table */
+#define OPTIONAL "optional"
 
 #define WOKEN                                                                                      \
 	{                                                                                          \
@@ -179,6 +181,21 @@ static const struct ip_kernel_kind kinds[IP_KERNEL_EVENTS] = {
 				  {"pid", NULL, IP_KERNEL_S32},
 				  {"vtid", NULL, IP_KERNEL_S32},
 				  {"vpid", NULL, IP_KERNEL_S32}}},
+	[IP_KERNEL_SCHED_EXEC] = {"sched_process_exec",
+				  "sched",
+				  "sched_process_exec",
+				  IP_KERNEL_GROUP_SCHED,
+				  true,
+				  {{"tid", "pid", IP_KERNEL_S32},
+				   {"old_tid", "old_pid", IP_KERNEL_S32}},
+				  true},
+	[IP_KERNEL_TASK_RENAME] = {"task_rename",
+				   "task",
+				   "task_rename",
+				   IP_KERNEL_GROUP_SCHED,
+				   true,
+				   {{"tid", "pid", IP_KERNEL_S32}},
+				   true},
 };
 
 const struct ip_kernel_kind *ip_kernel_kind_of(unsigned id)
@@ -263,13 +280,38 @@ int ip_kernel_groups_parse(const char *text, unsigned *ret)
 			    !memcmp(text, ip_kernel_group_name(i), n))
 				break;
 		if (i == IP_KERNEL_GROUPS && !(n == 3 && !memcmp(text, "all", 3)))
-			return ip_error("--kernel takes sched, syscalls, irq, faults, block and "
-					"all, separated by commas, not '%.*s'",
+			return ip_error("--kernel takes sched, syscalls, irq, faults, block, all "
+					"and optional, separated by commas, not '%.*s'",
 					(int)(n < 40 ? n : 40), text);
 		*ret |= i < IP_KERNEL_GROUPS ? 1u << i : (1u << IP_KERNEL_GROUPS) - 1;
 		text += n + (text[n] == ',');
 	} while (*text);
 	return 0;
+}
+
+int ip_kernel_choice_parse(const char *text, unsigned *ret_groups, bool *ret_optional)
+{
+	_cleanup_free_ char *groups = strdup(text ? text : "");
+	size_t n = 0;
+
+	*ret_optional = false;
+	if (!groups)
+		return ip_error("out of memory");
+	for (const char *at = text; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+		const size_t length = strcspn(at, ",");
+
+		if (length == strlen(OPTIONAL) && !memcmp(at, OPTIONAL, length)) {
+			*ret_optional = true;
+			continue;
+		}
+		if (n)
+			groups[n++] = ',';
+		memcpy(groups + n, at, length);
+		n += length;
+	}
+	groups[n] = '\0';
+	return ip_kernel_groups_parse(text && (n || !*ret_optional) ? groups : IP_KERNEL_USUAL,
+				      ret_groups);
 }
 
 char *ip_kernel_groups_text(unsigned groups)

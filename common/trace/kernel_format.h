@@ -28,7 +28,9 @@
  * to the end of the packet. What happened on that CPU between two packets whose counts differ is
  * not known: the events were lost from the end of the former to the first event of the latter.
  *
- * Threads have the ids of the initial pid namespace.
+ * Threads have the ids of the initial pid namespace. Of a recording that iprobed has made for a
+ * user all threads but those of the target are one for each CPU, IP_KERNEL_OTHER and its number,
+ * whose name is IP_KERNEL_OTHER_NAME: who they are was left out before anything was written.
  *
  * Numbers from IP_KERNEL_SYSCALL_ENTRY on: the entry of the system call `number -
  * IP_KERNEL_SYSCALL_ENTRY`; its fields are the arguments that it has (common/arch/syscalls.h), 64
@@ -53,6 +55,9 @@
 #define IP_KERNEL_TARGET   "target"
 #define IP_KERNEL_STATE	   "state"
 #define IP_KERNEL_CPUS_MAX 8192u
+
+#define IP_KERNEL_OTHER	     (1 << 30) /* above all ids that a kernel gives */
+#define IP_KERNEL_OTHER_NAME "another process"
 
 #define IP_KERNEL_SYSCALL_ENTRY 1024u
 #define IP_KERNEL_SYSCALL_EXIT	2048u
@@ -115,6 +120,9 @@ enum ip_kernel_event {
 	IP_KERNEL_SYSCALL_STATE,
 	/* and of a thread in another pid namespace, its ids there */
 	IP_KERNEL_IDS_STATE,
+	/* of those who leave out what is other users' (kernel_trace/users/event_filter.h); in no trace */
+	IP_KERNEL_SCHED_EXEC,
+	IP_KERNEL_TASK_RENAME,
 	IP_KERNEL_EVENTS /* their number, and one more */
 };
 
@@ -152,6 +160,7 @@ struct ip_kernel_kind {
 	enum ip_kernel_group group;
 	bool everywhere; /* of all processes, not of the target's threads alone */
 	struct ip_kernel_field fields[IP_KERNEL_FIELDS_MAX]; /* up to one without a name */
+	bool unwritten;					     /* it is in no trace */
 };
 
 /* Whether a system call has events. The kernel may number what is none: a call that seccomp has
@@ -185,6 +194,14 @@ bool ip_kernel_segment_parse(const char *text, uint32_t *ret);
 /* Reads which groups --kernel asks for, "sched,irq"; "all": all of them. Returns 0, or -1 with an
  * error. */
 int ip_kernel_groups_parse(const char *text, unsigned *ret);
+
+/* What --kernel without groups is. */
+#define IP_KERNEL_USUAL "sched,syscalls,irq,faults"
+
+/* Reads what --kernel takes: groups, and "optional" among them, which is *ret_optional: where the
+ * kernel cannot tell of its events, they are left out. NULL, or no group: IP_KERNEL_USUAL. Returns
+ * 0, or -1 with an error. */
+int ip_kernel_choice_parse(const char *text, unsigned *ret_groups, bool *ret_optional);
 
 /* The names of groups, as --kernel takes them: "sched,irq". malloc'ed; NULL where memory ran out.
  */

@@ -143,7 +143,7 @@ int ip_kernel_metadata_write(FILE *out, const struct ip_ctf_metadata *m,
 	      "};\n\n",
 	      out);
 	for (unsigned id = 0; id < IP_KERNEL_EVENTS; id++)
-		if (ip_kernel_kind_of(id))
+		if (ip_kernel_kind_of(id) && !ip_kernel_kind_of(id)->unwritten)
 			write_kind(out, id, ip_kernel_kind_of(id));
 	for (unsigned number = 0; number < IP_KERNEL_SYSCALLS_MAX; number++)
 		if (ip_kernel_has_syscall(number))

@@ -27,6 +27,11 @@ static void limits_of(const struct ip_rules_rule *r, struct ip_rules_command *c)
 		ip_rules_command_add(c, "%lu", r->ring);
 	}
 	ip_rules_command_values(c, r);
+	if (r->kernel) {
+		ip_rules_command_add(c, "--kernel=%s", r->kernel);
+		ip_rules_command_add(c, "--kernel-buffer");
+		ip_rules_command_add(c, "%u", IP_RULES_KERNEL_BUFFER);
+	}
 	if (r->action == IP_RULES_HIST) {
 		ip_rules_command_add(c, "--payload");
 		ip_rules_command_add(c, "hist");
@@ -171,16 +176,19 @@ int ip_rules_act_begin(struct ip_rules *e, struct ip_rules_target *t,
 }
 
 /* Returns how many processes have been recorded. Of several some may have failed, and the exit code
- * says so: the others are worth keeping. */
+ * says so: the others are worth keeping. So is a trace whose events of the kernel are not whole. */
 static size_t count_recorded(const struct ip_rules_target *t, bool is_fperf)
 {
 	_cleanup_free_ char *path = NULL;
 	struct stat st;
+	char end[64];
 
 	if (!WIFEXITED(t->job.status))
 		return 0;
+	/* a summary comes from a recording alone, also where events of the kernel were cut short */
 	if (!t->nmembers)
-		return !WEXITSTATUS(t->job.status);
+		return !WEXITSTATUS(t->job.status) ||
+		       (!is_fperf && ip_rules_job_string(&t->job, "end", end, sizeof(end)));
 	if (!is_fperf)
 		return ip_rules_job_figure(&t->job, "processes");
 	if (asprintf(&path, "%s/fperf.json", t->dir) < 0) {
@@ -190,6 +198,18 @@ static size_t count_recorded(const struct ip_rules_target *t, bool is_fperf)
 	return stat(path, &st) == 0 && st.st_size;
 }
 
+/* What the kernel could not tell, where the rule records without it. */
+static void tell_missing(struct ip_rules_target *t, const char *missing)
+{
+	_cleanup_free_ char *line = NULL;
+
+	ip_rules_log(t->by->state, t, "it is recorded without events of the kernel: %s", missing);
+	if (asprintf(&line, "without events of the kernel: %s", missing) < 0)
+		line = NULL;
+	if (line)
+		ip_rules_store_note(t->dir, line);
+}
+
 bool ip_rules_act_end(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
 {
 	struct ip_rules_state *state = t->by->state;
@@ -197,9 +217,12 @@ bool ip_rules_act_end(struct ip_rules *e, struct ip_rules_target *t, uint64_t no
 	double events = ip_rules_job_figure(&t->job, "events"),
 	       calls = ip_rules_job_figure(&t->job, "counted"),
 	       stopped = 1e3 * ip_rules_job_figure(&t->job, t->nmembers ? "stopped_us" : "stop_us"),
-	       cost = events * IP_RULES_EVENT_NS + calls * IP_RULES_MEASURE_NS + stopped;
+	       kernel = ip_rules_job_figure_in(&t->job, "kernel", "events"),
+	       cost = events * IP_RULES_EVENT_NS + calls * IP_RULES_MEASURE_NS +
+		      kernel * IP_RULES_KERNEL_NS + stopped;
 	size_t n = count_recorded(t, r->action == IP_RULES_FPERF);
-	char count[32], counted[32], stops[16], line[512], of[48] = "";
+	char count[32], counted[32], stops[16], line[512], of[48] = "", beside[48] = "",
+							   missing[256] = "";
 
 	if (!n) {
 		const pid_t iprobe = ip_rules_job_taken_by(&t->job);
@@ -222,17 +245,25 @@ bool ip_rules_act_end(struct ip_rules *e, struct ip_rules_target *t, uint64_t no
 	} else {
 		if (t->nmembers)
 			snprintf(of, sizeof(of), " of %zu process%s", n, n == 1 ? "" : "es");
+		if (kernel > 0)
+			snprintf(beside, sizeof(beside), ", %s events of the kernel",
+				 ip_format_count(kernel, count));
 		snprintf(line, sizeof(line),
-			 "%s events and %s calls counted%s, lost %.0f, stopped for %s in all",
+			 "%s events and %s calls counted%s%s, lost %.0f, stopped for %s in all",
 			 ip_format_count(events, count), ip_format_count(calls, counted), of,
-			 ip_rules_job_figure(&t->job, "lost"), ip_format_ns(stopped, stops));
+			 beside, ip_rules_job_figure(&t->job, "lost"),
+			 ip_format_ns(stopped, stops));
 		/* of a service, it is a share of all its processes' time */
 		t->by->not_before_ns = now_ns + ip_rules_pay_back(cost / n, r->overhead_percent);
 		if (r->service)
 			ip_rules_members_pay(e, t, state, t->by->not_before_ns);
 	}
 	ip_rules_store_note(t->dir, line);
-	if (WEXITSTATUS(t->job.status))
+	if (r->kernel && ip_rules_job_string(&t->job, "missing", missing, sizeof(missing)))
+		tell_missing(t, missing);
+	if (WEXITSTATUS(t->job.status) && !t->nmembers)
+		ip_rules_log(state, t, "%s", t->job.word);
+	else if (WEXITSTATUS(t->job.status))
 		ip_rules_log(t->by->state, t, "not all of its service could be recorded: %s",
 			     t->job.word);
 	ip_rules_came_of(t->by->state, t, true, "has recorded: %s; in %s", line, t->dir);

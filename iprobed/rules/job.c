@@ -241,6 +241,13 @@ double ip_rules_job_figure(const struct ip_rules_job *job, const char *key)
 	}
 }
 
+double ip_rules_job_figure_in(const struct ip_rules_job *job, const char *object, const char *key)
+{
+	const char *p = find_next(find(job, object), key);
+
+	return p ? strtod(p, NULL) : 0;
+}
+
 double ip_rules_job_sum(const struct ip_rules_job *job, const char *key)
 {
 	double sum = 0;

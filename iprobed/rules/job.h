@@ -63,6 +63,8 @@ void ip_rules_job_clear(struct ip_rules_job *job);
 /* Returns the number after "key": in the output, or the sum if it is a list of numbers; 0: there is
  * none. */
 double ip_rules_job_figure(const struct ip_rules_job *job, const char *key);
+/* Returns the number after the first "key": behind "object":; 0: there is none. */
+double ip_rules_job_figure_in(const struct ip_rules_job *job, const char *object, const char *key);
 /* Returns the sum of the numbers after each "key":. */
 double ip_rules_job_sum(const struct ip_rules_job *job, const char *key);
 /* Returns the iprobe that has the session that the job, an attach, needed; 0: none, or the job did

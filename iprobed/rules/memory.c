@@ -24,6 +24,8 @@ uint64_t ip_rules_memory_of(const struct ip_rules_rule *rule, size_t n)
 		if (rings < RING_LEAST * n)
 			rings = RING_LEAST * n;
 	}
+	if (rule->kernel)
+		rings += ip_iprobed_kernel_memory(IP_RULES_KERNEL_BUFFER);
 	return rings + IP_IPROBED_BESIDE * (n > 1 ? n + 1 : 1);
 }
 

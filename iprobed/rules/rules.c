@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -23,6 +22,7 @@
 #include "common/cleanup.h"
 #include "common/dir.h"
 #include "common/error.h"
+#include "common/file.h"
 #include "common/now.h"
 #include "iprobed/daemon_private.h"
 #include "iprobed/rules/rules_private.h"
@@ -390,17 +390,6 @@ static int give_up_capabilities(void)
 	return syscall(SYS_capset, &header, data) < 0 ? ip_error_errno("capset") : 0;
 }
 
-/* Raises the limit of descriptors: each target takes one. */
-static void raise_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
-}
-
 static void run(const struct ip_rules_options *options)
 {
 	struct ip_rules e = {
@@ -408,7 +397,7 @@ static void run(const struct ip_rules_options *options)
 	const char *slash = strrchr(options->program, '/');
 	int signals = open_signals();
 
-	raise_limit();
+	ip_descriptor_limit_raise(); /* each target takes one */
 	if (signals < 0 || give_up_capabilities() < 0 ||
 	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
 	    asprintf(&e.fperf, "%.*s/fperf", slash ? (int)(slash - options->program) : 1,

@@ -34,6 +34,9 @@
 /* As benchmarks/active measures it, rounded up: nanoseconds of the target's time. */
 #define IP_RULES_EVENT_NS   13.0
 #define IP_RULES_MEASURE_NS 30.0 /* a call with a histogram */
+/* Events of the kernel: what one costs; the room for them, for each CPU and kind. */
+#define IP_RULES_KERNEL_NS     300.0
+#define IP_RULES_KERNEL_BUFFER (2u << 20)
 /* each of these may also have a limit of calls */
 #define IP_RULES_WATCHED (IP_CONDITIONS_MAX / 2)
 

@@ -30,7 +30,7 @@ ROOMS = {
     "service": ["trace_writer", "kernel_trace"],
     "session": ["collector", "kernel_trace"],
     "fperf": ["session"],
-    "iprobed": ["access"],
+    "iprobed": ["access", "kernel_trace"],
     "runtime": ["common", "include"],
     "coldpatch/elf": ["common"],
     "coldpatch/sites": ["coldpatch/elf"],

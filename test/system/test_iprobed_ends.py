@@ -58,9 +58,11 @@ def test_a_session_that_is_left_goes_on(daemon, user, target):
     assert not idle(target.pid) and daemon.workers()
     done = user.iprobe("detach", target.pid, env=daemon.env)
     assert done.returncode == 0, repr(done)
-    assert "says: {" in daemon.log() and '"dir":"trace"' in daemon.log()
     wait_until_idle(target.pid)
     memory.wait_for("a worker stays", lambda: not daemon.workers(), 30)
+    # the worker says it when the sites are idle, which is what detach waits for
+    memory.wait_for("no summary", lambda: "says: {" in daemon.log(), 30)
+    assert '"dir":"trace"' in daemon.log()
     assert user.iprobe("report", "trace", cwd=directory).returncode == 0
 
 

@@ -140,16 +140,18 @@ static void test_what_a_client_reads(void **state)
 	(void)state;
 	if (pid == 0) {
 		char text[32];
-		int report = open("/dev/null", O_RDWR), log = dup(report);
+		int report = open("/dev/null", O_RDWR), log = dup(report), events = dup(report);
 
 		hold(getpid(), 0);
 		setenv(IP_DELEGATION_VARIABLE, "any:100", 1);
-		snprintf(text, sizeof(text), "%d,%d,0,", report, log);
+		snprintf(text, sizeof(text), "%d,%d,%d,0,", report, log, events);
 		setenv(IP_WORKER_CLIENT_VARIABLE, text, 1);
 		if (ip_delegation_take() < 0 || ip_worker_client_take() < 0)
 			_exit(1);
 		_exit(ip_worker_client_leaves() && fcntl(report, F_GETFD) == FD_CLOEXEC &&
-				      fcntl(log, F_GETFD) == FD_CLOEXEC
+				      fcntl(log, F_GETFD) == FD_CLOEXEC &&
+				      fcntl(events, F_GETFD) == FD_CLOEXEC &&
+				      ip_worker_client_events() == events
 			      ? 0
 			      : 2);
 	}

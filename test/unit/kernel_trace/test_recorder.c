@@ -119,7 +119,7 @@ static int on_event(void *context, uint32_t cpu, const uint8_t *event, size_t si
 	return 0;
 }
 
-static int on_lost(void *context, uint32_t cpu, uint64_t n)
+static int on_lost(void *context, bool all, uint32_t cpu, uint64_t n)
 {
 	struct seen *seen = context;
 

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The process that reads events of the kernel for a session (kernel_trace/users/event_reader.h), between
+ * the kernel's tracefs and a worker that has the user's rights.
+ *
+ *   1. It is forked from iprobed for one session, when the policy has been asked, and has nothing
+ *      but its end of a socket, the pidfd of the session's process, and the log.
+ *   2. It keeps root's user id, which tracefs takes, and of the capabilities CAP_SYS_PTRACE alone,
+ *      to see in /proc who processes are. It cannot write to regular files (a limit), and system
+ *      calls fail that trace, execute, reach the network, load code into the kernel, remove or
+ *      rename files. Files of /proc/sys that root's user id may open remain: Landlock, which could
+ *      forbid them, would also keep it from seeing who processes are. No user can send it a signal,
+ *      or look into it.
+ *   3. Each process of which it would hand over events is judged as iprobed has judged that of the
+ *      request (authorize.c), again and again.
+ *   4. It ends when its worker has ended, which is told to where iprobed ends. If it is killed,
+ * another process removes what it has left in tracefs: at once, or where iprobed was killed, too,
+ * when the next one starts.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "access/policy.h"
+#include "common/arch/x86_64/audit.h"
+#include "common/array.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/file.h"
+#include "iprobed/daemon_private.h"
+#include "kernel_trace/users/event_reader.h"
+#include "kernel_trace/kernel_check.h"
+#include "kernel_trace/recorder.h"
+
+#define SOCKET_FD 3
+#define TARGET_FD 4
+
+/* What it never needs. */
+static const unsigned short forbidden[] = {
+	SYS_ptrace,
+	SYS_process_vm_readv,
+	SYS_process_vm_writev,
+	SYS_pidfd_getfd,
+	SYS_execve,
+	SYS_execveat,
+	SYS_fork,
+	SYS_vfork,
+	SYS_socket,
+	SYS_socketpair,
+	SYS_connect,
+	SYS_bind,
+	SYS_listen,
+	SYS_bpf,
+	SYS_perf_event_open,
+	SYS_init_module,
+	SYS_finit_module,
+	SYS_delete_module,
+	SYS_kexec_load,
+	SYS_kexec_file_load,
+	SYS_reboot,
+	SYS_mount,
+	SYS_umount2,
+	SYS_move_mount,
+	SYS_open_tree,
+	SYS_fsopen,
+	SYS_chroot,
+	SYS_pivot_root,
+	SYS_unshare,
+	SYS_setns,
+	SYS_unlink,
+	SYS_rename,
+	SYS_renameat,
+	SYS_renameat2,
+	SYS_link,
+	SYS_linkat,
+	SYS_symlink,
+	SYS_symlinkat,
+	SYS_mknod,
+	SYS_mknodat,
+	SYS_chmod,
+	SYS_fchmod,
+	SYS_fchmodat,
+	SYS_chown,
+	SYS_fchown,
+	SYS_lchown,
+	SYS_fchownat,
+	SYS_truncate,
+	SYS_ftruncate,
+	SYS_setxattr,
+	SYS_lsetxattr,
+	SYS_fsetxattr,
+	SYS_setuid,
+	SYS_setreuid,
+	SYS_setresuid,
+	SYS_setgid,
+	SYS_setregid,
+	SYS_setresgid,
+	SYS_kill,
+	SYS_tkill,
+	SYS_rt_sigqueueinfo,
+	SYS_pidfd_send_signal,
+	SYS_keyctl,
+	SYS_add_key,
+	SYS_request_key,
+	SYS_userfaultfd,
+	SYS_io_uring_setup,
+	SYS_open_by_handle_at,
+	SYS_swapon,
+	SYS_swapoff,
+};
+
+#define NFORBIDDEN (sizeof(forbidden) / sizeof(*forbidden))
+
+static int forbid_calls(void)
+{
+	struct sock_filter code[NFORBIDDEN * 2 + 8];
+	struct sock_fprog program = {.filter = code};
+	unsigned short n = 0;
+
+#define PUT(...) code[n++] = (struct sock_filter)__VA_ARGS__
+	PUT(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)));
+	PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IP_ARCH_AUDIT, 1, 0));
+	PUT(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
+	PUT(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)));
+	PUT(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, IP_ARCH_SYSCALL_END, 0, 1));
+	PUT(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
+	for (size_t i = 0; i < NFORBIDDEN; i++) {
+		PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, forbidden[i], 0, 1));
+		PUT(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM));
+	}
+	PUT(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+#undef PUT
+	program.len = n;
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0
+		       ? ip_error_errno("cannot put the reader of kernel events under seccomp")
+		       : 0;
+}
+
+/* Step 2. */
+static int give_up(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
+	const struct rlimit none = {0, 0};
+	const uint32_t keep = 1u << CAP_SYS_PTRACE;
+
+	if (geteuid() == 0 && setgroups(0, NULL) < 0 && errno != EPERM)
+		return ip_error_errno("setgroups");
+	if (syscall(SYS_capget, &header, data) < 0)
+		return ip_error_errno("capget");
+	data[0].permitted &= keep;
+	data[0].effective = data[0].permitted;
+	data[0].inheritable = 0;
+	memset(&data[1], 0, sizeof(data[1]));
+	if (syscall(SYS_capset, &header, data) < 0)
+		return ip_error_errno("capset");
+	setrlimit(RLIMIT_FSIZE, &none);
+	setrlimit(RLIMIT_CORE, &none);
+	if (prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return ip_error_errno("prctl");
+	return forbid_calls();
+}
+
+/* In a child of iprobed: its signals, and no descriptor but the log and those. */
+static int part(const int *fds, unsigned n)
+{
+	_cleanup_close_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	sigset_t none;
+	int high[2];
+
+	for (int i = 1; i < NSIG; i++)
+		signal(i, SIG_DFL);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* the log may be a file */
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	prctl(PR_SET_NAME, "iprobed-kernel");
+	for (unsigned i = 0; i < n; i++)
+		if ((high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, SOCKET_FD + 2)) < 0)
+			return -1;
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
+		return -1;
+	close(ip_steal_fd(&null)); /* its number may be a place */
+	for (unsigned i = 0; i < n; i++)
+		if (dup3(high[i], SOCKET_FD + (int)i, O_CLOEXEC) < 0)
+			return -1;
+	return setsid() < 0 || syscall(SYS_close_range, SOCKET_FD + n, ~0u, 0) < 0 ? -1 : give_up();
+}
+
+static bool is_gone(pid_t pid, int pidfd)
+{
+	char name[32];
+
+	if (pidfd >= 0)
+		return !ip_pidfd_lives(pidfd);
+	snprintf(name, sizeof(name), "/proc/%d", pid);
+	return ip_access(name, F_OK) < 0 && errno == ENOENT;
+}
+
+/* Step 3. */
+static const char *refusal(const struct ip_iprobed_session *s, pid_t pid,
+			   const struct ip_target_credentials *target)
+{
+	const bool any = s->who.facts.effective >> CAP_SYS_PTRACE & 1;
+	_cleanup_free_ char *program = NULL;
+	const char *why;
+
+	if (!s->member) {
+		why = ip_ptrace_access_refusal(&s->who.facts, target);
+		return why || any || !target->mixed ? why
+						    : "has threads with other users or groups";
+	}
+	why = ip_ptrace_access_not_plain(target);
+	if (why)
+		return why;
+	program = ip_policy_program(pid);
+	return program && ip_policy_entry_allows(&s->entry, target->ids.ruid, program)
+		       ? NULL
+		       : "is not what the policy lists";
+}
+
+static enum ip_event_access access_to(void *context, pid_t pid)
+{
+	const struct ip_iprobed_session *s = context;
+	_cleanup_close_ int other = pid == s->request.pid ? -1 : ip_pidfd_open(pid);
+	const int held = pid == s->request.pid ? TARGET_FD : other;
+	struct ip_target_credentials target;
+	const char *why = "cannot be looked at";
+
+	if (held >= 0 && ip_credentials_of_target(pid, held, s->who.facts.ids.euid, &target) == 0)
+		why = refusal(s, pid, &target);
+	if (is_gone(pid, held))
+		return IP_EVENT_GONE;
+	if (!why)
+		return IP_EVENT_ALLOWED;
+	ip_error("pid %d %s: events of the kernel are not given of it any more", pid, why);
+	return IP_EVENT_FORBIDDEN;
+}
+
+static bool lives(void *context)
+{
+	return ip_pidfd_lives(TARGET_FD);
+}
+
+static int serve(struct ip_iprobed_session *s)
+{
+	const struct ip_event_reader_options options = {.socket = SOCKET_FD,
+							.pid = s->request.pid,
+							.access = access_to,
+							.lives = lives,
+							.context = s,
+							.buffer_most = s->kernel_buffer};
+
+	return ip_event_reader_serve(&options);
+}
+
+int ip_iprobed_reader_start(struct ip_iprobed *d, struct ip_iprobed_session *s, int *ret)
+{
+	_cleanup_close_ int ours = -1, theirs = -1;
+	int pair[2];
+	pid_t pid;
+
+	if (ip_array_grow(&d->readers, d->nreaders, sizeof(*d->readers)) < 0)
+		return -1;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return ip_error_errno("cannot make a pair of sockets");
+	ours = pair[0];
+	theirs = pair[1];
+	fflush(NULL);
+	pid = fork();
+	if (pid < 0)
+		return ip_error_errno("cannot start the reader of kernel events");
+	if (!pid) {
+		if (part((const int[]){ours, s->target}, 2) == 0)
+			_exit(serve(s) < 0);
+		ip_iprobed_log(s, "the reader of kernel events cannot give up its rights: %s",
+			       ip_error_message());
+		_exit(0); /* it has left nothing */
+	}
+	s->reader = pid;
+	d->readers[d->nreaders++] = (struct ip_iprobed_reader){
+		.pid = pid, .uid = s->who.facts.ids.ruid, .buffer = s->kernel_buffer};
+	*ret = ip_steal_fd(&theirs);
+	return 0;
+}
+
+void ip_iprobed_reader_clean(void)
+{
+	pid_t pid;
+
+	if (geteuid()) /* whose tracefs is root's */
+		return;
+	fflush(NULL);
+	pid = fork();
+	if (pid < 0)
+		ip_iprobed_log(NULL, "what readers of kernel events have left in tracefs is not "
+				     "removed: no process can be made");
+	if (pid)
+		return;
+	if (part(NULL, 0) == 0)
+		ip_kernel_remove_left();
+	else
+		ip_iprobed_log(NULL,
+			       "what readers of kernel events have left in tracefs is not "
+			       "removed: %s",
+			       ip_error_message());
+	_exit(0);
+}
+
+bool ip_iprobed_reap_reader(struct ip_iprobed *d, pid_t pid, int status)
+{
+	for (size_t i = 0; i < d->nreaders; i++) {
+		if (d->readers[i].pid != pid)
+			continue;
+		d->readers[i] = d->readers[--d->nreaders];
+		if (!WIFEXITED(status) || WEXITSTATUS(status)) {
+			ip_iprobed_log(NULL,
+				       "a reader of kernel events %s: what it has left in tracefs "
+				       "is removed",
+				       WIFEXITED(status) ? "has failed" : "was killed");
+			ip_iprobed_reader_clean();
+		}
+		return true;
+	}
+	return false;
+}

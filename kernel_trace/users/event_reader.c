@@ -1,0 +1,675 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads events of the kernel, filters them, and sends what remains. event_reader.h has the steps.
+ */
+#include "kernel_trace/users/event_reader.h"
+#include "kernel_trace/kernel_check.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/error.h"
+#include "common/notice.h"
+#include "common/now.h"
+#include "common/proc.h"
+#include "common/trace/kernel_format.h"
+#include "kernel_trace/users/event_filter.h"
+#include "kernel_trace/event_layout.h"
+#include "kernel_trace/users/event_protocol.h"
+#include "kernel_trace/instance.h"
+#include "kernel_trace/kernel_stream.h"
+#include "kernel_trace/recorder.h"
+
+#define SEND_S	    10		  /* a worker that takes nothing for so long has failed */
+#define QUEUES_MOST (24u << 20)	  /* of all CPUs together */
+#define QUEUE_KEPT  (64u << 10)	  /* of a queue that is empty */
+#define CHECK_SHARE 20		  /* one part in so many of our time goes to checks */
+#define PAUSE_NS    2000000000ull /* between two checks, at most */
+#define ALIVE_NS    1000000000ull
+
+/* Events, or one loss, that were read of a CPU's buffer and not given to the filter yet. */
+struct item {
+	uint64_t tsc;  /* of a loss: of the event before it */
+	uint64_t lost; /* 0: it is an event; of the beginning: when the check of it began */
+	uint32_t size; /* of the event, which follows */
+};
+
+struct queue {
+	uint8_t *bytes;
+	size_t at, used, room;
+	size_t tail;   /* where the last item begins, if there is one */
+	uint64_t last; /* time of the last event that was put in */
+};
+
+/* What is to be sent of a CPU. */
+struct packet {
+	struct ip_event_message head;
+	uint8_t bytes[IP_EVENT_PACKET_MAX - sizeof(struct ip_event_message)];
+};
+
+struct outgoing {
+	struct packet *packet; /* NULL: nothing was sent yet */
+	size_t used;
+	uint64_t lost; /* behind what is in the packet */
+};
+
+struct reader {
+	const struct ip_event_reader_options *options;
+	struct ip_kernel_sink sink;
+	struct ip_kernel_recorder *recorder;
+	struct ip_event_filter *filter;
+	unsigned cpus;
+	size_t rooms;		   /* bytes that the queues have */
+	struct queue *queues;	   /* two of each CPU: of all processes, of the target */
+	struct outgoing *outgoing; /* likewise */
+	struct queue begin;	   /* what was so at the beginning */
+	uint64_t asked;		   /* when the check of the process began that joins */
+	uint64_t executed;	   /* when it has executed a program last, or may have */
+	uint64_t next_ns;	   /* when processes are checked again */
+	uint64_t until, told_ns;   /* what the worker was told of the time last, and when */
+	bool started, stops;
+	bool refused; /* the process was */
+	bool strange; /* atomic: under the number of the process may be another, or it may not be
+		       * shown any more */
+	char notice[1024];
+};
+
+static int the_socket;
+
+/* recv() ends, and so do we. */
+static void on_term(int number)
+{
+	shutdown(the_socket, SHUT_RDWR);
+}
+
+static int send_all(const void *data, size_t size)
+{
+	ssize_t n;
+
+	do
+		n = send(the_socket, data, size, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	if (n == (ssize_t)size)
+		return 0;
+	ip_error_errno("cannot send events to the worker");
+	shutdown(the_socket, SHUT_RDWR);
+	return -1;
+}
+
+static int send_word(enum ip_event_word word, uint64_t size, const char *text)
+{
+	struct packet p = {.head = {.word = word, .size = size}};
+	size_t n = text ? strnlen(text, 4096) : 0;
+
+	if (n)
+		memcpy(p.bytes, text, n);
+	return send_all(&p, sizeof(p.head) + n);
+}
+
+/* Sends what is gathered of a CPU. */
+static int flush(struct outgoing *o)
+{
+	struct ip_event_message lost;
+
+	if (o->used && send_all(o->packet, sizeof(o->packet->head) + o->used) < 0)
+		return -1;
+	o->used = 0;
+	if (!o->lost)
+		return 0;
+	lost = o->packet->head;
+	lost.word = IP_EVENT_LOST;
+	lost.size = o->lost;
+	o->lost = 0;
+	return send_all(&lost, sizeof(lost));
+}
+
+static int prepare(struct outgoing *o, bool all, uint32_t cpu)
+{
+	if (o->packet)
+		return 0;
+	o->packet = calloc(1, sizeof(*o->packet));
+	if (!o->packet)
+		return ip_error("out of memory");
+	o->packet->head =
+		(struct ip_event_message){.word = IP_EVENT_EVENTS, .cpu = cpu, .all = all};
+	return 0;
+}
+
+static int gather(struct outgoing *o, bool all, uint32_t cpu, const uint8_t *event, size_t size)
+{
+	if (prepare(o, all, cpu) < 0 ||
+	    ((o->lost || o->used + size > sizeof(o->packet->bytes)) && flush(o) < 0))
+		return -1;
+	memcpy(o->packet->bytes + o->used, event, size);
+	o->used += size;
+	return 0;
+}
+
+static int on_filtered(void *context, bool all, uint32_t cpu, const uint8_t *event, size_t size)
+{
+	struct reader *r = context;
+
+	return gather(&r->outgoing[2 * cpu + all], all, cpu, event, size);
+}
+
+static int on_filtered_lost(void *context, bool all, uint32_t cpu, uint64_t n)
+{
+	struct reader *r = context;
+	struct outgoing *o = &r->outgoing[2 * cpu + all];
+
+	if (prepare(o, all, cpu) < 0)
+		return -1;
+	o->lost += n;
+	return 0;
+}
+
+/* Makes room in a queue. beyond: also where all have what they may have together. */
+static bool make_room(struct reader *r, struct queue *q, size_t size, bool beyond)
+{
+	const size_t room = 2 * q->room + size + 4096;
+	uint8_t *grown;
+
+	if (q->used + size <= q->room)
+		return true;
+	if (!beyond && r->rooms + room - q->room > QUEUES_MOST)
+		return false;
+	grown = realloc(q->bytes, room);
+	if (!grown)
+		return false;
+	r->rooms += room - q->room;
+	q->bytes = grown;
+	q->room = room;
+	return true;
+}
+
+static void append(struct queue *q, const struct item *item, const uint8_t *event)
+{
+	q->tail = q->used;
+	memcpy(q->bytes + q->used, item, sizeof(*item));
+	if (item->size)
+		memcpy(q->bytes + q->used + sizeof(*item), event, item->size);
+	q->used += sizeof(*item) + item->size;
+}
+
+/* Events are lost behind the last one. */
+static int put_loss(struct reader *r, struct queue *q, uint64_t n)
+{
+	struct item item = {.tsc = q->last, .lost = n}, tail;
+
+	if (q->used > q->at) {
+		memcpy(&tail, q->bytes + q->tail, sizeof(tail));
+		if (tail.lost) {
+			tail.lost += n;
+			memcpy(q->bytes + q->tail, &tail, sizeof(tail));
+			return 0;
+		}
+	}
+	if (!make_room(r, q, sizeof(item), true))
+		return ip_error("out of memory for events of the kernel");
+	append(q, &item, NULL);
+	return 0;
+}
+
+/* An event for which there is no room is lost. */
+static int put(struct reader *r, struct queue *q, const struct item *item, const uint8_t *event)
+{
+	if (!make_room(r, q, sizeof(*item) + item->size, false))
+		return put_loss(r, q, 1);
+	append(q, item, event);
+	q->last = item->tsc;
+	return 0;
+}
+
+static bool is_gone(const struct reader *r)
+{
+	return r->options->lives && !r->options->lives(r->options->context);
+}
+
+/* What was so when the process was taken in: read of /proc, of its own threads, by their numbers.
+ * If it is still there, they are its own. Its parent is another process. */
+static int on_begin_state(struct reader *r, const uint8_t *event, size_t size)
+{
+	struct item item = {.size = size};
+	uint8_t copy[IP_EVENT_SIZE_MAX];
+	struct ip_kernel_event_header header;
+	struct {
+		int32_t tid, pid, ppid;
+		char name[16];
+	} ids;
+
+	if (size < sizeof(header) || size > sizeof(copy))
+		return 0;
+	memcpy(copy, event, size);
+	memcpy(&header, copy, sizeof(header));
+	if ((int)(size - sizeof(header)) != ip_kernel_fields_size(header.id))
+		return 0;
+	if (is_gone(r))
+		__atomic_store_n(&r->strange, true, __ATOMIC_RELEASE);
+	if (r->strange)
+		return 0;
+	item.tsc = header.tsc;
+	item.lost = r->asked;
+	if (header.id == IP_KERNEL_PROCESS_STATE) {
+		memcpy(&ids, copy + sizeof(header), sizeof(ids));
+		ids.name[15] = '\0';
+		if (ids.pid == r->options->pid &&
+		    ip_event_filter_show(r->filter, ids.tid, ids.pid, ids.name, r->asked,
+					 header.tsc) < 0)
+			return -1;
+		ids.ppid = 0;
+		memcpy(copy + sizeof(header), &ids, sizeof(ids));
+	}
+	if (!make_room(r, &r->begin, sizeof(item) + size, false))
+		return ip_error("pid %d has too many threads", r->options->pid);
+	append(&r->begin, &item, copy);
+	r->begin.last = item.tsc;
+	return 0;
+}
+
+/* What says that the process executes a program: the beginning, and the end. */
+static void note_exec(struct reader *r, const struct ip_kernel_event_header *header,
+		      const uint8_t *event)
+{
+	int32_t tid;
+
+	if (header->id != IP_KERNEL_SCHED_EXEC && header->id != IP_KERNEL_TASK_RENAME)
+		return;
+	memcpy(&tid, event + sizeof(*header), sizeof(tid));
+	if (tid == r->options->pid && header->tsc > r->executed)
+		r->executed = header->tsc;
+}
+
+static int on_event(void *context, uint32_t cpu, const uint8_t *event, size_t size)
+{
+	struct reader *r = context;
+	struct ip_kernel_event_header header;
+	const struct ip_kernel_kind *kind;
+	struct item item = {.size = size};
+
+	if (cpu == IP_KERNEL_CPUS_MAX)
+		return on_begin_state(r, event, size);
+	memcpy(&header, event, sizeof(header));
+	kind = ip_kernel_kind_of(header.id);
+	note_exec(r, &header, event);
+	item.tsc = header.tsc;
+	return cpu < r->cpus
+		       ? put(r, &r->queues[2 * cpu + (kind && kind->everywhere)], &item, event)
+		       : 0;
+}
+
+static int on_lost(void *context, bool all, uint32_t cpu, uint64_t n)
+{
+	struct reader *r = context;
+	struct queue *q = cpu < r->cpus ? &r->queues[2 * cpu + all] : NULL;
+
+	if (all) /* perhaps an exec */
+		r->executed = ip_clock_now();
+	return q ? put_loss(r, q, n) : 0;
+}
+
+static pid_t process_of(pid_t tid)
+{
+	return ip_proc_status(tid, "Tgid");
+}
+
+/* Step 3. */
+static int check_process(void *context, pid_t pid)
+{
+	struct reader *r = context;
+	const uint64_t now = ip_clock_now();
+
+	switch (r->options->access(r->options->context, pid)) {
+	case IP_EVENT_ALLOWED:
+		ip_event_filter_allow(r->filter, pid, now, ip_clock_now());
+		break;
+	case IP_EVENT_GONE:
+		break;
+	case IP_EVENT_FORBIDDEN:
+		ip_event_filter_refuse(r->filter, pid);
+		return pid == r->options->pid ? -1 : 0;
+	}
+	return 0;
+}
+
+static bool peek(const struct queue *q, struct item *ret)
+{
+	if (q->at >= q->used)
+		return false;
+	memcpy(ret, q->bytes + q->at, sizeof(*ret));
+	return true;
+}
+
+/* Gives the first item of a queue to the filter. */
+static int give(struct reader *r, size_t number, const struct item *item, uint64_t until)
+{
+	struct queue *q = &r->queues[number];
+	const uint8_t *event = q->bytes + q->at + sizeof(*item);
+	struct item next;
+
+	q->at += sizeof(*item) + item->size;
+	if (!item->lost)
+		return ip_event_filter_event(r->filter, number & 1, number / 2, event, item->size);
+	return ip_event_filter_lost(r->filter, number & 1, number / 2, item->lost,
+				    peek(q, &next) ? next.tsc : until);
+}
+
+/* So that one CPU's rush does not keep others from having room. */
+static void give_back(struct reader *r, struct queue *q)
+{
+	if (q->used || q->room <= QUEUE_KEPT)
+		return;
+	free(q->bytes);
+	q->bytes = NULL;
+	r->rooms -= q->room;
+	q->room = 0;
+}
+
+/* Gives all events before that time to the filter, in their order. */
+static int merge(struct reader *r, uint64_t until)
+{
+	for (;;) {
+		uint64_t second = until;
+		size_t first = SIZE_MAX;
+		struct item item, least = {.tsc = until};
+
+		for (size_t i = 0; i < 2 * r->cpus; i++) {
+			if (!peek(&r->queues[i], &item) || item.tsc >= second)
+				continue;
+			if (item.tsc < least.tsc) {
+				second = least.tsc;
+				least = item;
+				first = i;
+			} else {
+				second = item.tsc;
+			}
+		}
+		if (first == SIZE_MAX)
+			break;
+		do
+			if (give(r, first, &least, until) < 0)
+				return -1;
+		while (peek(&r->queues[first], &least) && least.tsc < second);
+	}
+	for (size_t i = 0; i < 2 * r->cpus; i++) {
+		struct queue *q = &r->queues[i];
+
+		if (!q->at)
+			continue;
+		memmove(q->bytes, q->bytes + q->at, q->used - q->at);
+		q->used -= q->at;
+		q->tail -= q->tail < q->at ? q->tail : q->at;
+		q->at = 0;
+		give_back(r, q);
+	}
+	return 0;
+}
+
+/* Sends what was so at the beginning, now that its process has been checked once more. until: all
+ * events before that have come. What was read of a program that the process has executed since it
+ * was checked is dropped: it may have had other rights. */
+static int send_begin(struct reader *r, uint64_t until)
+{
+	struct outgoing o = {0};
+	struct item item;
+	int ret = 0;
+
+	if (!r->begin.used || (until <= r->begin.last && !r->stops))
+		return 0;
+	while (ret == 0 && peek(&r->begin, &item)) {
+		if (r->executed < item.lost)
+			ret = gather(&o, true, IP_KERNEL_CPUS_MAX,
+				     r->begin.bytes + r->begin.at + sizeof(item), item.size);
+		r->begin.at += sizeof(item) + item.size;
+	}
+	if (ret == 0 && o.packet)
+		ret = flush(&o);
+	r->begin.at = r->begin.used = 0;
+	give_back(r, &r->begin);
+	free(o.packet);
+	return ret;
+}
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+static int check_all(struct reader *r)
+{
+	const uint64_t before = cpu_ns();
+	const int ret = ip_event_filter_each(r->filter, check_process, r);
+	const uint64_t pause = CHECK_SHARE * (cpu_ns() - before);
+
+	r->next_ns = ip_now_ns() + (pause < PAUSE_NS ? pause : PAUSE_NS);
+	return ret;
+}
+
+/* A worker that hears nothing takes it that we have failed. */
+static int keep_alive(struct reader *r, uint64_t now)
+{
+	if (now - r->told_ns < ALIVE_NS)
+		return 0;
+	r->told_ns = now;
+	return send_word(IP_EVENT_UNTIL, r->until, NULL);
+}
+
+static int on_until(void *context, uint64_t tsc)
+{
+	struct reader *r = context;
+	const uint64_t now = ip_now_ns();
+
+	if (__atomic_load_n(&r->strange, __ATOMIC_ACQUIRE))
+		return ip_error("pid %d is not recorded", r->options->pid);
+	/* what was read waits for the check */
+	if (now < r->next_ns && !r->stops)
+		return keep_alive(r, now);
+	if (check_all(r) < 0)
+		return -1;
+	if (send_begin(r, tsc) < 0 || merge(r, tsc) < 0)
+		return -1;
+	for (size_t i = 0; i < 2 * r->cpus; i++)
+		if (flush(&r->outgoing[i]) < 0)
+			return -1;
+	r->until = tsc;
+	r->told_ns = ip_now_ns();
+	return send_word(IP_EVENT_UNTIL, tsc, NULL);
+}
+
+/* The recording has failed: the worker is told why, and there is nothing more to serve. */
+static void on_failed(void *context, const char *why)
+{
+	send_word(IP_EVENT_OVER, 0, why);
+	shutdown(the_socket, SHUT_RD);
+}
+
+static struct reader *the_reader;
+
+/* The worker tells it to the user. */
+static void take_notice(const char *who, const char *text)
+{
+	snprintf(the_reader->notice, sizeof(the_reader->notice), "%s", text);
+}
+
+static unsigned groups_of(const struct ip_event_message *m)
+{
+	return (m->number & ((1u << IP_KERNEL_GROUPS) - 1)) | 1u << IP_KERNEL_GROUP_SCHED;
+}
+
+/* What users are not given. */
+static int check_groups(const struct ip_event_message *m)
+{
+	const char *why;
+
+	if (m->number >> IP_KERNEL_GROUP_BLOCK & 1)
+		return ip_error(
+			"--kernel: events of the group block (and so, all) are not given to "
+			"users, since the kernel does not tell for whom a thread asks for "
+			"blocks: name sched, syscalls, irq or faults");
+	/* what belongs to whom is known by the order of events of several CPUs */
+	if (!ip_clock_trustworthy(&why))
+		return ip_error("events of the kernel are not given to users of this machine: %s",
+				why);
+	return 0;
+}
+
+/* Whether events could be read. The list of those that are missing becomes the answer. */
+static int look(struct reader *r, const struct ip_event_message *m)
+{
+	_cleanup_free_ char *missing = NULL;
+
+	if (check_groups(m) < 0 || ip_kernel_check_source(IP_KERNEL_SOURCE_TRACEFS) < 0 ||
+	    ip_kernel_missing(groups_of(m), &missing) < 0)
+		return -1;
+	snprintf(r->notice, sizeof(r->notice), "%s", missing);
+	return 0;
+}
+
+static int begin(struct reader *r, const struct ip_event_message *m)
+{
+	const struct ip_kernel_options o = {
+		.groups = groups_of(m),
+		.source = IP_KERNEL_SOURCE_TRACEFS, /* whose order of events is exact */
+		.buffer = m->size,
+		.sink = &r->sink};
+
+	if (r->recorder)
+		return ip_error("events are read already");
+	if (check_groups(m) < 0)
+		return -1;
+	if (m->size < 4096 || m->size > r->options->buffer_most)
+		return ip_error("a buffer of %lu bytes for each CPU is not given", m->size);
+	return ip_kernel_recorder_create(&o, -1, &r->recorder);
+}
+
+static int judge(struct reader *r)
+{
+	switch (r->options->access(r->options->context, r->options->pid)) {
+	case IP_EVENT_ALLOWED:
+		return 0;
+	case IP_EVENT_GONE:
+		return ip_error("pid %d has ended", r->options->pid);
+	default:
+		return -1;
+	}
+}
+
+/* Step 2. The process is judged before anything is switched on, and once more when execs are told
+ * of. What is read by its number is its own if it has not ended by then: otherwise nothing more is
+ * read for this worker. */
+static int add(struct reader *r, const struct ip_event_message *m)
+{
+	if (!r->recorder || m->number != r->options->pid)
+		return ip_error("pid %d is not the process that was asked for", m->number);
+	if (r->refused)
+		return ip_error("pid %d was refused before", m->number);
+	r->refused = true; /* unless all goes well */
+	if (judge(r) < 0)
+		return -1;
+	if (!r->started && ip_kernel_recorder_start(r->recorder) < 0)
+		return -1;
+	r->started = true;
+	r->asked = ip_clock_now();
+	if (judge(r) < 0) {
+		__atomic_store_n(&r->strange, true, __ATOMIC_RELEASE);
+		return -1;
+	}
+	if (ip_kernel_recorder_add(r->recorder, m->number) < 0)
+		return -1;
+	if (__atomic_load_n(&r->strange, __ATOMIC_ACQUIRE) || is_gone(r))
+		return ip_error("pid %d has ended", m->number);
+	r->refused = false;
+	return 0;
+}
+
+/* Does what the worker asks for. Returns whether there is more to do. */
+static bool serve(struct reader *r, const struct ip_event_message *m)
+{
+	int done = -1;
+
+	switch (m->word) {
+	case IP_EVENT_BEGIN:
+		done = begin(r, m);
+		break;
+	case IP_EVENT_LOOK:
+		done = look(r, m);
+		break;
+	case IP_EVENT_ADD:
+		done = add(r, m);
+		break;
+	case IP_EVENT_STOP:
+		r->stops = true;
+		done = r->started ? ip_kernel_recorder_stop(r->recorder) : 0;
+		break;
+	default:
+		return false;
+	}
+	done = done < 0 ? send_word(IP_EVENT_REFUSED, 0, ip_error_message())
+			: send_word(IP_EVENT_DONE, 0, r->notice);
+	r->notice[0] = '\0';
+	return done == 0 && m->word != IP_EVENT_STOP;
+}
+
+static void clear(struct reader *r)
+{
+	ip_kernel_recorder_destroy(r->recorder);
+	ip_event_filter_destroy(r->filter);
+	for (size_t i = 0; r->queues && i < 2 * r->cpus; i++)
+		free(r->queues[i].bytes);
+	for (size_t i = 0; r->outgoing && i < 2 * r->cpus; i++)
+		free(r->outgoing[i].packet);
+	free(r->begin.bytes);
+	free(r->queues);
+	free(r->outgoing);
+}
+
+int ip_event_reader_serve(const struct ip_event_reader_options *options)
+{
+	static struct reader r;
+	const struct ip_event_filter_output output = {.event = on_filtered,
+						      .lost = on_filtered_lost,
+						      .process_of = process_of,
+						      .context = &r};
+	const struct timeval limit = {.tv_sec = SEND_S};
+	struct sigaction action = {.sa_handler = on_term};
+	struct ip_event_message m;
+	const long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	ssize_t n;
+
+	r = (struct reader){.options = options, .cpus = cpus > 0 ? cpus : 1};
+	r.sink = (struct ip_kernel_sink){.event = on_event,
+					 .lost = on_lost,
+					 .until = on_until,
+					 .failed = on_failed,
+					 .context = &r,
+					 .everywhere = true,
+					 .hurries = true};
+	the_socket = options->socket;
+	the_reader = &r;
+	sigaction(SIGTERM, &action, NULL);
+	setsockopt(the_socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+	ip_notice_to(take_notice);
+	r.queues = calloc(2 * r.cpus, sizeof(*r.queues));
+	r.outgoing = calloc(2 * r.cpus, sizeof(*r.outgoing));
+	r.filter = ip_event_filter_create(r.cpus, &output);
+	while (r.queues && r.outgoing && r.filter) {
+		n = recv(the_socket, &m, sizeof(m), 0);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n != sizeof(m) || !serve(&r, &m))
+			break;
+	}
+	clear(&r);
+	return ip_instance_remains() ? -1 : 0;
+}
