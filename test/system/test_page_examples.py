@@ -117,7 +117,10 @@ class Shell:
 
     def run(self, command):
         """It ends by itself, or by Ctrl-C when it has recorded for a while; it exits with 0."""
-        beside = [self.begin(new) for start, new in BESIDE.items() if command.startswith(start)]
+        more = " --kernel" if re.search(KERNEL, command) else ""
+        beside = [
+            self.begin(new + more) for start, new in BESIDE.items() if command.startswith(start)
+        ]
         if LIVE.match(command):
             proc = self.start(command)
             time.sleep(1.5)
