@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The process that reads events of the kernel for a session (kernel_trace/users/event_reader.h), between
- * the kernel's tracefs and a worker that has the user's rights.
+ * The process that reads events of the kernel for a session (kernel_trace/users/event_reader.h),
+ * between the kernel's tracefs and a worker that has the user's rights.
  *
  *   1. It is forked from iprobed for one session, when the policy has been asked, and has nothing
  *      but its end of a socket, the pidfd of the session's process, and the log.
@@ -42,9 +42,9 @@
 #include "common/error.h"
 #include "common/file.h"
 #include "iprobed/daemon_private.h"
-#include "kernel_trace/users/event_reader.h"
 #include "kernel_trace/kernel_check.h"
 #include "kernel_trace/recorder.h"
+#include "kernel_trace/users/event_reader.h"
 
 #define SOCKET_FD 3
 #define TARGET_FD 4

@@ -120,7 +120,8 @@ enum ip_kernel_event {
 	IP_KERNEL_SYSCALL_STATE,
 	/* and of a thread in another pid namespace, its ids there */
 	IP_KERNEL_IDS_STATE,
-	/* of those who leave out what is other users' (kernel_trace/users/event_filter.h); in no trace */
+	/* of those who leave out what is other users' (kernel_trace/users/event_filter.h); in no
+	   trace */
 	IP_KERNEL_SCHED_EXEC,
 	IP_KERNEL_TASK_RENAME,
 	IP_KERNEL_EVENTS /* their number, and one more */

@@ -22,12 +22,12 @@
 #include "common/now.h"
 #include "common/proc.h"
 #include "common/trace/kernel_format.h"
-#include "kernel_trace/users/event_filter.h"
 #include "kernel_trace/event_layout.h"
-#include "kernel_trace/users/event_protocol.h"
 #include "kernel_trace/instance.h"
 #include "kernel_trace/kernel_stream.h"
 #include "kernel_trace/recorder.h"
+#include "kernel_trace/users/event_filter.h"
+#include "kernel_trace/users/event_protocol.h"
 
 #define SEND_S	    10		  /* a worker that takes nothing for so long has failed */
 #define QUEUES_MOST (24u << 20)	  /* of all CPUs together */

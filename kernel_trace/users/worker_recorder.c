@@ -25,8 +25,8 @@
 #include "common/trace/kernel_format.h"
 #include "kernel_trace/descriptor_log.h"
 #include "kernel_trace/event_layout.h"
-#include "kernel_trace/users/event_protocol.h"
 #include "kernel_trace/kernel_stream.h"
+#include "kernel_trace/users/event_protocol.h"
 
 #define ANSWER_MS 20000
 #define FLUSH_NS  1000000000ull

@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "common/trace/kernel_format.h"
-#include "kernel_trace/users/event_protocol.h"
-#include "kernel_trace/users/event_reader.h"
 #include "kernel_trace/kernel_check.h"
 #include "kernel_trace/recorder.h"
+#include "kernel_trace/users/event_protocol.h"
+#include "kernel_trace/users/event_reader.h"
 #include "test/unit/test.h"
 
 #define BUFFER	  (64u << 10)
