@@ -19,7 +19,7 @@ SOME = {
     56: 5, 59: 3, 61: 4, 292: 3, 436: 3,
     72: 3, 73: 2, 74: 1,
     128: 4, 202: 6, 219: 0, 230: 4, 232: 4, 247: 5, 257: 4, 270: 6, 271: 5, 281: 6,
-    288: 4, 426: 6, 40: 4, 162: 0, 165: 5, 449: 5,
+    288: 4, 426: 6, 40: 4, 162: 0, 165: 5, 449: 5, 4: 2, 58: 0, 209: 3, 455: 6,
 }  # fmt: skip
 DESCRIPTORS = (
     b"1\t7\t3\tfile\t/var/x\n5\t7\t3\tsocket\ttcp 1.2.3.4:5\n1\t7\t4\tpipe\tpipe:[1]\nx\n"
@@ -180,6 +180,29 @@ def seeds():
     lost = packet([], 1, 1, 0, 0) + packet(work[40:60], 130, 210, 0, 0, 1)
     lost += packet(work[60:], 220, 400, 0, 3, 2)
     yield whole(b"", b"", packet(work[:40], 9, 120) + lost, descriptors=names)
+    # a child serves what its parent has accepted; another one with its pid does not
+    forked = [
+        event(PROCESS, 9, 7, struct.pack("<iii16siiii", 7, 7, 1, b"name", 0, 2, 0, 5)),
+        *call(100, 7, 43, 12, (3, 0, 0, 0, 0, 0)),
+        *call(110, 7, 288, 13, (3, 0, 0, 0, 0, 0)),
+        event(ENTRY + 58, 120, 7),
+        event(FORK, 121, 7, b"f" * 16 + struct.pack("<i", 7) + b"c" * 16 + struct.pack("<i", 6)),
+        event(RETURN + 58, 122, 7, struct.pack("<q", 6)),
+        *call(130, 6, 0, 5, (12, 1, 2, 0, 0, 0)),
+        *call(140, 6, 44, 5, (12, 1, 2, 0, 0, 0)),
+        *call(150, 6, 0, 5, (13, 1, 2, 0, 0, 0)),
+        switch(160, 6, 0x10, 7),
+        event(ENTRY + 58, 161, 7),
+        event(FORK, 162, 7, b"f" * 16 + struct.pack("<i", 7) + b"c" * 16 + struct.pack("<i", 6)),
+        event(RETURN + 58, 163, 7, struct.pack("<q", 6)),
+        *call(170, 6, 0, 5, (12, 1, 2, 0, 0, 0)),
+        *call(180, 7, 45, 9, (8, 1, 2, 0, 0, 0)),
+    ]
+    yield whole(b"", b"", packet(forked, 9, 300), descriptors=names)
+    # woken for nothing: the call waits once more
+    twice = call(100, 7, 202)[:-1] + call(110, 7, 202)[1:] + call(120, 7, 0)[:-1]
+    twice += call(130, 7, 0)[1:-1] + call(140, 7, 0)[1:]
+    yield whole(packet(twice, 100, 300))
     # functions of the kernel: nested, without a return, without an entry, deep, and one unknown
     called = functions(100, 7, 0, 1, ~1, 1, 2, ~1, ~0, ~2, 0, 5, ~5, 0, ~0)
     called += functions(120, 8, *[2] * 70, *[~2] * 75)
