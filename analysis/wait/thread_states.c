@@ -25,6 +25,7 @@
 
 /* Places of fields in events (common/trace/kernel_events.c). */
 enum {
+	SWITCH_PREV_COMM = 0,
 	SWITCH_PREV_TID = 16,
 	SWITCH_PREV_STATE = 24,
 	SWITCH_NEXT_COMM = 32,
@@ -166,6 +167,12 @@ static char kind_of(int64_t state)
 	return '?';
 }
 
+static void take_name(struct ip_thread_states *t, const uint8_t *comm)
+{
+	memcpy(t->name, comm, sizeof(t->name));
+	t->name[sizeof(t->name) - 1] = '\0';
+}
+
 static int leave(struct ip_states *s, const struct ip_kernel_record *r)
 {
 	const int32_t tid = ip_kernel_s32(r, SWITCH_PREV_TID);
@@ -177,6 +184,8 @@ static int leave(struct ip_states *s, const struct ip_kernel_record *r)
 	t = get(s, tid);
 	if (!t || begin_first(s, t, IP_THREAD_RUNNING, r->cpu) < 0)
 		return -1;
+	/* it may have given itself a name since it got the CPU */
+	take_name(t, r->fields + SWITCH_PREV_COMM);
 	if (!(state & (STATE_PREEMPTED - 1)))
 		return begin_span(
 			t, &(struct ip_thread_span){.from = r->tsc,
@@ -217,8 +226,7 @@ static int arrive(struct ip_states *s, const struct ip_kernel_record *r)
 	t = get(s, tid);
 	if (!t || begin_first(s, t, IP_THREAD_RUNNABLE, r->cpu) < 0)
 		return -1;
-	memcpy(t->name, r->fields + SWITCH_NEXT_COMM, sizeof(t->name));
-	t->name[sizeof(t->name) - 1] = '\0';
+	take_name(t, r->fields + SWITCH_NEXT_COMM);
 	return begin_running(t, r->tsc, r->cpu);
 }
 
@@ -306,8 +314,7 @@ static int note_fork(struct ip_states *s, const struct ip_kernel_record *r)
 	if (!t)
 		return -1;
 	t->parent = ip_kernel_s32(r, FORK_PARENT_TID);
-	memcpy(t->name, r->fields + FORK_CHILD_COMM, sizeof(t->name));
-	t->name[sizeof(t->name) - 1] = '\0';
+	take_name(t, r->fields + FORK_CHILD_COMM);
 	return 0;
 }
 
