@@ -168,12 +168,18 @@ def test_without_any_source(traced, target):
 def test_the_capabilities_that_it_takes(traced, target):
     """Without CAP_SYS_ADMIN these do."""
     most = "-all,+sys_ptrace,+perfmon,+bpf,+ipc_lock,+dac_override,+sys_nice,+checkpoint_restore"
-    done = run(
-        traced,
-        *("attach", target.pid, "--kernel", "--duration", "100ms", "-o", traced.dir() / "x"),
-        mounts=read_only(),
-        without=most,
-    )
+    # it cannot see whose programs these are: those of a test beside this one come and go
+    until = time.monotonic() + 60
+    while True:
+        done = run(
+            traced,
+            *("attach", target.pid, "--kernel", "--duration", "100ms", "-o", traced.dir() / "x"),
+            mounts=read_only(),
+            without=most,
+        )
+        if "a BPF program of another tool" not in done.stderr or time.monotonic() > until:
+            break
+        time.sleep(0.1)
     assert done.returncode == 0, repr(done)
     assert "of the kernel by perf, none lost" in done.stderr, done.stderr
 
