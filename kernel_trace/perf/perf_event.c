@@ -76,15 +76,15 @@ int ip_perf_event_open_hook(const struct ip_tracepoint *tracepoint)
 
 bool ip_perf_event_has_others(int event, const struct ip_thread_filter *filter)
 {
-	struct {
-		struct perf_event_query_bpf query;
-		uint32_t ids[PROGRAMS_MOST];
-	} q = {.query.ids_len = PROGRAMS_MOST};
+	/* ids_len, prog_cnt, and the ids behind them */
+	uint32_t room[sizeof(struct perf_event_query_bpf) / sizeof(uint32_t) + PROGRAMS_MOST] = {0};
+	struct perf_event_query_bpf *query = (struct perf_event_query_bpf *)room;
 
-	if (ioctl(event, PERF_EVENT_IOC_QUERY_BPF, &q) < 0)
+	query->ids_len = PROGRAMS_MOST;
+	if (ioctl(event, PERF_EVENT_IOC_QUERY_BPF, query) < 0)
 		return errno == ENOSPC;
-	for (uint32_t i = 0; i < q.query.prog_cnt && i < PROGRAMS_MOST; i++)
-		if (!ip_thread_filter_owns(filter, q.ids[i]))
+	for (uint32_t i = 0; i < query->prog_cnt && i < PROGRAMS_MOST; i++)
+		if (!ip_thread_filter_owns(filter, query->ids[i]))
 			return true;
 	return false;
 }

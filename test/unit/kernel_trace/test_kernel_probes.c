@@ -51,8 +51,7 @@ static void test_lines_of_others(void **state)
 		"p:iprobe_12_345/ vfs_read",
 		"-:iprobe_12_345/entry",
 		"p:iprobe_12_000000000000000000000000000000000000000000000000000000000345/e x",
-		"p:iprobe_12_345/"
-		"eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee x",
+		"p:iprobe_1_2/eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee x",
 	};
 	char group[64], event[64];
 	uint64_t started;
