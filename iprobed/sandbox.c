@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <grp.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <sys/mman.h>
@@ -15,8 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "common/arch/x86_64/audit.h"
 #include "common/error.h"
+#include "iprobed/call_filter.h"
 #include "iprobed/receiver.h"
 
 #define NOBODY 65534
@@ -51,32 +50,20 @@ static const unsigned short allowed[] = {
 
 static int filter_calls(void)
 {
-	struct sock_filter code[NALLOWED * 2 + 16];
-	struct sock_fprog program = {.filter = code};
-	unsigned short n = 0;
+	static const struct sock_filter mappings[] = {
+		/* memory, but none that is executable */
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct ip_call_filter filter;
 
-#define PUT(...) code[n++] = (struct sock_filter)__VA_ARGS__
-	PUT(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)));
-	PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IP_ARCH_AUDIT, 1, 0));
-	PUT(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
-	PUT(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)));
-	PUT(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, IP_ARCH_SYSCALL_END, 0, 1));
-	PUT(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
-	for (size_t i = 0; i < NALLOWED; i++) {
-		PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i], 0, 1));
-		PUT(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
-	}
-	/* memory, but none that is executable */
-	PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 3));
-	PUT(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])));
-	PUT(BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 1, 0));
-	PUT(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
-	PUT(BPF_STMT(BPF_RET | BPF_K, OTHERWISE));
-#undef PUT
-	program.len = n;
-	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0
-		       ? ip_error_errno("cannot put the socket's process under seccomp")
-		       : 0;
+	ip_call_filter_begin(&filter);
+	ip_call_filter_list(&filter, allowed, NALLOWED, SECCOMP_RET_ALLOW);
+	for (size_t i = 0; i < sizeof(mappings) / sizeof(*mappings); i++)
+		ip_call_filter_put(&filter, mappings[i]);
+	return ip_call_filter_end(&filter, OTHERWISE, "the socket's process");
 }
 
 static int drop_capabilities(void)

@@ -21,10 +21,8 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,11 +34,11 @@
 #include <unistd.h>
 
 #include "access/policy.h"
-#include "common/arch/x86_64/audit.h"
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/file.h"
+#include "iprobed/call_filter.h"
 #include "iprobed/daemon_private.h"
 #include "kernel_trace/kernel_check.h"
 #include "kernel_trace/recorder.h"
@@ -127,27 +125,11 @@ static const unsigned short forbidden[] = {
 
 static int forbid_calls(void)
 {
-	struct sock_filter code[NFORBIDDEN * 2 + 8];
-	struct sock_fprog program = {.filter = code};
-	unsigned short n = 0;
+	struct ip_call_filter filter;
 
-#define PUT(...) code[n++] = (struct sock_filter)__VA_ARGS__
-	PUT(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)));
-	PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IP_ARCH_AUDIT, 1, 0));
-	PUT(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
-	PUT(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)));
-	PUT(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, IP_ARCH_SYSCALL_END, 0, 1));
-	PUT(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
-	for (size_t i = 0; i < NFORBIDDEN; i++) {
-		PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, forbidden[i], 0, 1));
-		PUT(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM));
-	}
-	PUT(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
-#undef PUT
-	program.len = n;
-	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0
-		       ? ip_error_errno("cannot put the reader of kernel events under seccomp")
-		       : 0;
+	ip_call_filter_begin(&filter);
+	ip_call_filter_list(&filter, forbidden, NFORBIDDEN, SECCOMP_RET_ERRNO | EPERM);
+	return ip_call_filter_end(&filter, SECCOMP_RET_ALLOW, "the reader of kernel events");
 }
 
 /* Step 2. */
