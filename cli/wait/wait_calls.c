@@ -15,7 +15,6 @@
 #include "cli/trace_args.h"
 #include "cli/wait/call_parts.h"
 #include "cli/wait/wait_chain_print.h"
-#include "cli/wait/wait_culprit_print.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
@@ -28,15 +27,6 @@
 static const char *function_name(const struct cli_call_trace *x, uint32_t function)
 {
 	return function == IP_NO_FUNCTION_AT ? NULL : ip_names_shown(x->trace.names, function);
-}
-
-static void print_thread(const struct ip_thread_states *t)
-{
-	if (cli_wait_print_other(t))
-		return;
-	ip_print(stdout, "thread %d", t->tid);
-	if (*t->name)
-		ip_print(stdout, " (%s)", t->name);
 }
 
 static void print_what(const struct cli_call_trace *x, const struct cli_call_part *p)
@@ -73,7 +63,7 @@ static void print_part(const struct cli_call_trace *x, const struct cli_call_par
 	ip_print(stdout, p->own ? "  %10s  " : "              %10s  ",
 		 ip_format_ns(cli_wait_ns(&x->trace, p->ticks), time));
 	if (!p->own) {
-		print_thread(p->thread);
+		cli_wait_print_thread(p->thread);
 		ip_print(stdout, " ");
 	}
 	print_what(x, p);
@@ -84,12 +74,12 @@ static void print_part(const struct cli_call_trace *x, const struct cli_call_par
 	if (had) {
 		/* of several waits the longest one tells no more than its own begin */
 		ip_print(stdout, p->count > 1 ? ", the longest time when " : ", which ");
-		print_thread(had);
+		cli_wait_print_thread(had);
 		ip_print(stdout, p->count > 1 ? " had it" : " had");
 	}
 	if (p->own && p->holder) {
 		ip_print(stdout, p->is_lock ? ", held by " : ", ended by ");
-		print_thread(p->holder);
+		cli_wait_print_thread(p->holder);
 		if (function_name(x, p->holder_function))
 			ip_print(stdout, " in %s", function_name(x, p->holder_function));
 	}

@@ -10,7 +10,7 @@
 #include "common/print.h"
 #include "common/units.h"
 
-static void print_thread(const struct ip_thread_states *t)
+void cli_wait_print_thread(const struct ip_thread_states *t)
 {
 	if (cli_wait_print_other(t))
 		return;
@@ -34,7 +34,7 @@ static void print_link(const struct cli_wait_trace *t, const struct ip_chain_lin
 		ip_print(stdout, "waiting for a CPU");
 		if (had) {
 			ip_print(stdout, link->count > 1 ? ", the longest time when " : ", which ");
-			print_thread(had);
+			cli_wait_print_thread(had);
 			ip_print(stdout, link->count > 1 ? " had it" : " had");
 		}
 		break;
@@ -58,7 +58,7 @@ int cli_wait_chain_print(const struct cli_wait_trace *t, struct ip_function_inde
 		print_link(t, link);
 		if (link->ender) {
 			ip_print(stdout, link->is_lock ? " held by " : " ended by ");
-			print_thread(link->ender);
+			cli_wait_print_thread(link->ender);
 		} else if (!i || link->state != IP_THREAD_RUNNING) {
 			continue;
 		}
