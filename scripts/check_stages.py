@@ -11,6 +11,8 @@ BUILD_CLANG = os.path.join(ROOT, "build-clang")
 EMULATED = 8  # times slower a machine is that qemu emulates, at least
 SPARE = 5  # times slower is what runs in the CPU time that others leave, at most
 
+PYTEST = [sys.executable, "-B", "-m", "pytest", "-v", "--no-header", "--tb=short", "--durations=5"]
+
 SANITIZER_ENV = {
     # LeakSanitizer stops its own process by ptrace, which does not go together with a tool that
     # ptraces; leaks are looked for in the unit tests only. The order of libraries is wrong by
@@ -116,14 +118,7 @@ def pytest(
     slug = name.replace(" ", "-")
     junit = os.path.join(scratch, slug + ".xml")
     command = [
-        sys.executable,
-        "-B",
-        "-m",
-        "pytest",
-        "-v",
-        "--no-header",
-        "--tb=short",
-        "--durations=5",
+        *PYTEST,
         "--basetemp",
         os.path.join(scratch, slug),
         "-o",
@@ -169,14 +164,7 @@ def other_kernel(name, scratch, whole):
     ]
     tests = [
         "--",
-        sys.executable,
-        "-B",
-        "-m",
-        "pytest",
-        "-v",
-        "--no-header",
-        "--tb=short",
-        "--durations=5",
+        *PYTEST,
         "-p",
         "no:cacheprovider",
         "-o",
