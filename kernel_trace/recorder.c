@@ -561,8 +561,6 @@ int ip_kernel_recorder_ask(struct ip_kernel_recorder *r, enum asked what, pid_t 
 	const uint64_t one = 1;
 	int result = -1;
 
-	if (r->worker)
-		return ip_worker_recorder_add(r->worker, pid);
 	pthread_mutex_lock(&r->lock);
 	if (r->request.what != NOTHING) { /* one that was let go */
 		result = ip_error("pid %d: events of the kernel cannot be had of it, since pid %d "
@@ -588,7 +586,8 @@ int ip_kernel_recorder_ask(struct ip_kernel_recorder *r, enum asked what, pid_t 
 
 int ip_kernel_recorder_add(struct ip_kernel_recorder *r, pid_t pid)
 {
-	return ip_kernel_recorder_ask(r, JOIN, pid);
+	return r->worker ? ip_worker_recorder_add(r->worker, pid)
+			 : ip_kernel_recorder_ask(r, JOIN, pid);
 }
 
 int ip_kernel_recorder_stats(struct ip_kernel_recorder *r, struct ip_kernel_stats *ret)
