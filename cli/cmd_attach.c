@@ -162,7 +162,7 @@ static void print_kernel(const struct ip_kernel_options *kernel, struct ip_json 
 	const struct ip_kernel_options o = {.groups = kernel->groups,
 					    .reader = ip_worker_client_events()};
 	const bool can = (o.reader ? ip_worker_recorder_missing(&o, &missing)
-				   : ip_kernel_missing(o.groups, &missing)) == 0;
+				   : ip_kernel_missing(o.groups, kernel->source, &missing)) == 0;
 
 	if (j) {
 		ip_json_object(j, "kernel");

@@ -64,28 +64,26 @@ static int refuse(enum ip_kernel_source wanted, const struct ip_kernel_check *ca
 	}
 }
 
-int ip_kernel_check_source(enum ip_kernel_source source)
+int ip_kernel_missing(unsigned groups, enum ip_kernel_source source, char **ret)
 {
 	struct ip_kernel_check can;
-	int ret;
-
-	if (ip_source_wanted(source, &source) < 0 || ip_kernel_check(0, &can) < 0)
-		return -1;
-	ret = refuse(source, &can);
-	ip_kernel_check_clear(&can);
-	return ret;
-}
-
-int ip_kernel_missing(unsigned groups, char **ret)
-{
-	struct ip_kernel_check can;
+	int refused;
 
 	*ret = NULL;
-	if (ip_kernel_check_source(IP_KERNEL_SOURCE_AUTO) < 0 || ip_kernel_check(groups, &can) < 0)
+	if (ip_source_wanted(source, &source) < 0 || ip_kernel_check(groups, &can) < 0)
 		return -1;
-	*ret = ip_steal_ptr(can.missing);
+	refused = refuse(source, &can);
+	if (!refused)
+		*ret = ip_steal_ptr(can.missing);
 	ip_kernel_check_clear(&can);
-	return 0;
+	return refused;
+}
+
+int ip_kernel_check_source(enum ip_kernel_source source)
+{
+	_cleanup_free_ char *missing = NULL;
+
+	return ip_kernel_missing(0, source, &missing);
 }
 
 int ip_kernel_functions_check(void)

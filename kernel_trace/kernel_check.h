@@ -22,9 +22,9 @@ void ip_kernel_check_clear(struct ip_kernel_check *check);
  * or -1 with an error that says what is in the way. */
 int ip_kernel_check_source(enum ip_kernel_source source);
 
-/* As ip_kernel_check(): *ret are the tracepoints that the kernel lacks (malloc'ed; "": none). -1,
- * too, where the source that the environment asks for does not serve, or none does. */
-int ip_kernel_missing(unsigned groups, char **ret);
+/* As ip_kernel_check_source(): *ret are the tracepoints that the kernel lacks (malloc'ed; "":
+ * none). */
+int ip_kernel_missing(unsigned groups, enum ip_kernel_source source, char **ret);
 
 /* Checks whether functions of the kernel can be recorded. Returns 0, or -1 with an error. */
 int ip_kernel_functions_check(void);

@@ -89,7 +89,7 @@ static void tell_kernel(const struct ip_rules_rule *rule)
 
 	if (!rule->kernel || ip_kernel_choice_parse(rule->kernel, &groups, &optional) < 0)
 		return;
-	if (ip_kernel_missing(groups, &missing) < 0)
+	if (ip_kernel_missing(groups, IP_KERNEL_SOURCE_AUTO, &missing) < 0)
 		ip_print(stderr, "iprobed: %s:%u:%u: rule %s: no events of the kernel here%s: %s\n",
 			 rule->file, rule->line, rule->column, rule->name,
 			 optional ? ", it would record without" : "", ip_error_message());

@@ -529,8 +529,8 @@ static int look(struct reader *r, const struct ip_event_message *m)
 {
 	_cleanup_free_ char *missing = NULL;
 
-	if (check_groups(m) < 0 || ip_kernel_check_source(IP_KERNEL_SOURCE_TRACEFS) < 0 ||
-	    ip_kernel_missing(groups_of(m), &missing) < 0)
+	if (check_groups(m) < 0 ||
+	    ip_kernel_missing(groups_of(m), IP_KERNEL_SOURCE_TRACEFS, &missing) < 0)
 		return -1;
 	snprintf(r->notice, sizeof(r->notice), "%s", missing);
 	return 0;

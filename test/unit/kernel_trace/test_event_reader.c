@@ -159,7 +159,7 @@ static void skip_without_events(void)
 {
 	char *missing = NULL;
 
-	if (ip_kernel_missing(1 << IP_KERNEL_GROUP_SCHED, &missing) < 0) {
+	if (ip_kernel_missing(1 << IP_KERNEL_GROUP_SCHED, IP_KERNEL_SOURCE_TRACEFS, &missing) < 0) {
 		print_message("skipped: %s\n", ip_error_message());
 		skip();
 	}
@@ -281,7 +281,7 @@ static void test_it_is_told_to_end(void **state)
 	/* nothing is left for others to remove */
 	snprintf(path, sizeof(path), "ls /sys/kernel/tracing/instances | grep -q '^iprobe-%d-'",
 		 reader);
-	assert_int_equal(ip_kernel_missing(1, &missing), 0);
+	assert_int_equal(ip_kernel_missing(1, IP_KERNEL_SOURCE_TRACEFS, &missing), 0);
 	free(missing);
 	for (unsigned i = 0; i < 1000 && system(path) == 0; i++)
 		usleep(10000);

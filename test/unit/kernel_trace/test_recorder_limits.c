@@ -49,7 +49,7 @@ static void skip_without_events(void)
 {
 	char *missing = NULL;
 
-	if (ip_kernel_missing(options.groups, &missing) < 0) {
+	if (ip_kernel_missing(options.groups, options.source, &missing) < 0) {
 		print_message("skipped: %s\n", ip_error_message());
 		skip();
 	}
