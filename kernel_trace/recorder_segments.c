@@ -258,7 +258,8 @@ int ip_kernel_recorder_snapshot(struct ip_kernel_recorder *r, int trace, struct 
 		return ip_error_errno("cannot make the directory %s of the trace",
 				      IP_KERNEL_SUBDIR);
 	if (ip_kernel_recorder_stats(r, ret) < 0 ||
-	    ip_kernel_segments_write(r->kept, trace, UINT64_MAX, &first, &ret->bytes) < 0)
+	    ip_kernel_segments_write(r->kept, trace, UINT64_MAX, &first, &ret->bytes) < 0 ||
+	    (r->probes && ip_kernel_functions_write(trace, &r->probes->functions) < 0))
 		return -1;
 	return ip_kernel_recorder_describe_in(r, dir, m);
 }

@@ -383,6 +383,9 @@ static const char *contradiction(const struct ip_session_options *o)
 	if (o->kernel.functions && o->kernel.source == IP_KERNEL_SOURCE_PERF)
 		return "--kernel-functions records by probes of tracefs: it does not go with "
 		       "--kernel-source perf";
+	if (o->kernel.functions && o->resume)
+		return "--kernel-functions does not go with --resume: the functions of the trace "
+		       "have their numbers already";
 	if (o->kernel.groups && o->coarse)
 		return "--kernel does not go with --time coarse";
 	if (o->rotate && o->overwrite)

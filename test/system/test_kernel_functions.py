@@ -214,6 +214,30 @@ def test_probes_go_away(tracer, programs, targets, by):
         put_probe(f"-:kprobes/test_{target.pid}")
 
 
+def test_snapshot(tracer, program):
+    """It has their names, as the trace at the end has."""
+    target = tracer.popen([program, "2", "100000000"], stdout=subprocess.DEVNULL)
+    folder = tracer.dir()
+    words = ("attach", str(target.pid), "--kernel-functions", "vfs_read", "--overwrite", "-q")
+    proc = tracer.start_iprobe(*words, "-o", folder / "flight")
+    memory.wait_until_live(target.pid, proc)
+    done = tracer.iprobe("snapshot", "-o", folder / "moment", str(target.pid))
+    assert done.returncode == 0, repr(done)
+    proc.send_signal(signal.SIGINT)
+    assert proc.wait(timeout=120) == 0
+    for trace in ("moment", "flight"):
+        done = tracer.iprobe("report", "--json", folder / trace)
+        assert done.returncode == 0, repr(done)
+        rows = {row["function"]: row for row in json.loads(done.stdout)["functions"]}
+        assert rows["vfs_read [kernel]"]["calls"] > 0, rows.keys()
+
+
+def test_not_with_resume(root):
+    """The functions of the trace have their numbers already."""
+    done = root.iprobe("attach", "1", "--kernel-functions", "vfs_*", "--resume")
+    assert done.returncode == 2 and "does not go with --resume" in done.stderr, repr(done)
+
+
 def test_losses(tracer, program):
     """What was open, or began, while events were lost has no end; nothing is longer than it was."""
     target = tracer.popen([program, "2", "100000000"], stdout=subprocess.DEVNULL)
