@@ -56,6 +56,43 @@ SEEDS = [
     "record: service}}",
     "rules: {a: {match: {exe: x}, when: {latency: {functions: f, calls: '>5'}}, do: {fperf: "
     "p}}}\nprofiles: {p: {}}",
+    *(
+        f"rules: {{a: {{match: {{exe: x}}, when: start, do: trace, {more}}}}}"
+        for more in (
+            "kernel: true",
+            "kernel: false",
+            "kernel: sched",
+            "kernel: required",
+            "kernel: [sched, syscalls, required]",
+            "kernel: []",
+            "kernel: [[x]]",
+            "kernel: [none]",
+            "kernel: {a: b}",
+            "record: x",
+            "overhead: x",
+            "processes: 0",
+            "processes: [1]",
+            "disk: 1K",
+            "at_most: x",
+            "for: 2h",
+            "enabled: x",
+        )
+    ),
+    "rules: {a: {match: {exe: x}, when: start, do: snapshot, kernel: true}}",
+    "rules: {a: {match: {exe: x}, when: start, do: snapshot, overhead: 1%}}",
+    "rules: {a: {match: {exe: x}, when: start, do: {fperf: p}, overhead: 0.001%}}\n"
+    "profiles: {p: {}}",
+    "rules: {a: {match: {exe: x}, when: start, do: fperf}}",
+    "rules: {a: {match: {exe: x}, when: start, do: {snapshot: {memory: 400M}}, disk: 500M}}",
+    "rules: {a: {match: {exe: x}, when: start, do: {trace: {functions: f, args: 'f(x)', retval: f, "
+    "when: 'x > 1'}}}}",
+    "rules: {a: {match: {exe: x}, when: start}}",
+    "rules: {a: {match: {}, when: start, do: trace}}",
+    "rules: {a: {match: {exe: x}, when: {}, do: trace}}",
+    "rules: {a: {match: {exe: x}, when: start, do: {}}}",
+    "rules: {a: {match: {exe: x}, when: {latency: {functions: f}}, do: trace}}",
+    "rules: {a: {match: {exe: x}, when: {latency: {functions: f, p99: x}}, do: trace}}",
+    "rules: {a: {match: {exe: x}, when: {signal: KILL}, do: trace}}",
 ]
 
 
