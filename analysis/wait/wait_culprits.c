@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#include "analysis/wait/locks/lock_holder.h"
+#include "analysis/wait/wait_object.h"
 #include "common/array.h"
 #include "common/error.h"
 
@@ -36,6 +38,8 @@ static int by_who(const void *left, const void *right)
 		return (uintptr_t)a->thread < (uintptr_t)b->thread ? -1 : 1;
 	if (a->in != b->in)
 		return a->in < b->in ? -1 : 1;
+	if (a->is_lock != b->is_lock)
+		return a->is_lock ? -1 : 1;
 	if (a->wait != b->wait)
 		return (uintptr_t)a->wait < (uintptr_t)b->wait ? -1 : 1;
 	return 0;
@@ -93,6 +97,20 @@ static int had_cpu(void *context, const struct ip_thread_states *thread, uint64_
 						.ticks = ticks});
 }
 
+static int had_lock(void *context, const struct ip_thread_wait *wait,
+		    const struct ip_thread_states *holder, uint64_t from, uint64_t to)
+{
+	struct ip_wait_culprits *c = context;
+
+	return add(c, &(struct ip_wait_culprit){.owner = c->part->node,
+						.object = c->part->object,
+						.thread = holder,
+						.is_lock = true,
+						.in = IP_NO_FUNCTION,
+						.ticks = to - from,
+						.wait = wait});
+}
+
 static int ended_wait(struct ip_wait_culprits *c, const struct ip_wait_part *part)
 {
 	const struct ip_thread_wait *waits = part->thread->waits,
@@ -107,6 +125,10 @@ static int ended_wait(struct ip_wait_culprits *c, const struct ip_wait_part *par
 		item.thread = ip_states_find(c->states, waking->waker, waking->tsc);
 		item.wait = wait;
 	}
+	c->part = part;
+	if (item.thread && ip_wait_is_lock(&wait->call))
+		return ip_lock_holders(c->states, wait, part->from, part->from + part->ticks,
+				       had_lock, c);
 	return add(c, &item);
 }
 

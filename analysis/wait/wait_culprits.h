@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who kept functions waiting: which thread ended a wait, and in which function it was then (of a
- * lock: when the wait began, for it had the lock then); and who had the CPU that a thread waited
- * for. An interrupt ends waits, too, and is nobody.
+ * Who kept functions waiting: which thread ended a wait, and in which function it was then; who
+ * had a lock (lock_holder.h), and in which function when the wait began; and who had the CPU that a
+ * thread waited for. An interrupt ends waits, too, and is nobody.
  */
 #ifndef IP_WAIT_CULPRITS_H
 #define IP_WAIT_CULPRITS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,7 +25,8 @@ struct ip_wait_culprit {
 	uint32_t object; /* of the profile, or IP_RUN_QUEUE */
 	/* NULL: nobody, as far as is known */
 	const struct ip_thread_states *thread;
-	uint32_t in; /* the function that the thread was in, or IP_NO_FUNCTION */
+	bool is_lock; /* which the thread had */
+	uint32_t in;  /* the function that the thread was in, or IP_NO_FUNCTION */
 	uint64_t ticks;
 	const struct ip_thread_wait *wait; /* while the profile is made */
 };

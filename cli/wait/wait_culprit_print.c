@@ -43,7 +43,7 @@ void cli_wait_print_ender(const struct cli_wait_trace *t, const struct ip_wait_c
 		c++, n--;
 	if (!n)
 		return;
-	ip_print(stdout, ", ended by ");
+	ip_print(stdout, c->is_lock ? ", held by " : ", ended by ");
 	print_thread(c->thread);
 	if (c->in != IP_NO_FUNCTION)
 		ip_print(stdout, " in %s", ip_names_shown(t->names, c->in));

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "analysis/wait/function_index.h"
-#include "analysis/wait/lock_profile.h"
+#include "analysis/wait/locks/lock_profile.h"
 #include "cli/trace_args.h"
 #include "cli/wait/wait_load.h"
 #include "common/json.h"

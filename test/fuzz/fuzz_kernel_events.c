@@ -4,15 +4,16 @@
  * two CPUs and of the target, each with its length in front (32 bits). What is read is followed
  * through: the spans of a thread are in order, a wait has one object, and the critical path of an
  * interval covers it without gap and overlap. A thread works for one client at a time. What is told
- * of locks is no more than their times. System calls are put together: their parts are the whole,
- * their text is cut off where the memory ends, and sums have each of them once. Calls of the
- * kernel's functions lie in each other or behind each other, as far as their ends are known, and
- * the stack machine shows all of them and ends each.
+ * of locks is no more than their times, and each moment of a wait for one has one holder. System
+ * calls are put together: their parts are the whole, their text is cut off where the memory ends,
+ * and sums have each of them once. Calls of the kernel's functions lie in each other or behind each
+ * other, as far as their ends are known, and the stack machine shows all of them and ends each.
  *
  * covers: analysis/read/kernel_reader.c analysis/wait/thread_states.c
  * covers: analysis/wait/wait_object.c analysis/wait/descriptors/descriptors.c
  * covers: analysis/wait/critical_path.c
- * covers: analysis/wait/wait_chain.c analysis/wait/lock_profile.c
+ * covers: analysis/wait/wait_chain.c analysis/wait/locks/lock_profile.c
+ * covers: analysis/wait/locks/lock_holder.c
  * covers: analysis/syscalls/syscall_reader.c analysis/syscalls/syscall_sums.c
  * covers: analysis/syscalls/syscall_text.c analysis/syscalls/syscall_flags.c
  * covers: analysis/wait/clients/client_intervals.c analysis/wait/clients/client_connections.c
@@ -35,7 +36,8 @@
 #include "analysis/wait/critical_path.h"
 #include "analysis/wait/descriptors/descriptor_births.h"
 #include "analysis/wait/descriptors/descriptors.h"
-#include "analysis/wait/lock_profile.h"
+#include "analysis/wait/locks/lock_holder.h"
+#include "analysis/wait/locks/lock_profile.h"
 #include "analysis/wait/thread_states.h"
 #include "analysis/wait/wait_chain.h"
 #include "analysis/wait/wait_object.h"
@@ -137,6 +139,36 @@ static void check_chain(const struct ip_states *states, const struct ip_descript
 	}
 }
 
+static int follows(void *context, const struct ip_thread_wait *wait,
+		   const struct ip_thread_states *holder, uint64_t from, uint64_t to)
+{
+	uint64_t *at = context;
+
+	fuzz_assert(wait && holder && from < to && to == *at);
+	*at = from;
+	return 0;
+}
+
+/* Who had the locks that a thread waited for. */
+static void check_holders(const struct ip_states *states, const struct ip_thread_states *t)
+{
+	for (size_t i = 0; i + 1 < t->nspans; i++) {
+		const struct ip_thread_span *span = &t->spans[i];
+		uint64_t at = span[1].from;
+		const struct ip_thread_wait *wait;
+
+		if (span->state != IP_THREAD_BLOCKED || span->from >= at)
+			continue;
+		wait = &t->waits[t->waits[span->wait].last];
+		if (!ip_wait_is_lock(&wait->call) || !wait->waking.tsc || wait->waking.context ||
+		    !wait->waking.waker ||
+		    !ip_states_find(states, wait->waking.waker, wait->waking.tsc))
+			continue;
+		fuzz_assert(ip_lock_holders(states, wait, span->from, at, follows, &at) == 0);
+		fuzz_assert(at == span->from);
+	}
+}
+
 static void check_locks(const struct ip_states *states, const struct ip_descriptors *descriptors)
 {
 	struct ip_lock_profile *p = ip_lock_profile_make(NULL, states, descriptors, &owners);
@@ -180,6 +212,7 @@ static void check_states(const struct ip_states *states, const struct ip_descrip
 		if (i < THREADS) {
 			check_path(states, t);
 			check_chain(states, descriptors, t);
+			check_holders(states, t);
 		}
 	}
 	check_locks(states, descriptors);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One thread holds a lock, in compact(), for as long as another one waits for it, in request().
+ * One thread holds a lock, in compact(), for as long as others wait for it, in request().
  *
- * usage: held_lock ROUNDS
+ * usage: held_lock ROUNDS [WAITERS]
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -30,6 +30,13 @@ FUNC void request(void)
 	pthread_mutex_unlock(&table_lock);
 }
 
+/* What each waiter but the first does. */
+QUIET static void *wait_too(void *unused)
+{
+	request();
+	return unused;
+}
+
 QUIET static void *worker(void *unused)
 {
 	pthread_setname_np(pthread_self(), "compactor");
@@ -43,17 +50,23 @@ QUIET static void *worker(void *unused)
 
 QUIET int main(int argc, char **argv)
 {
-	pthread_t thread;
+	const int more = argc > 2 ? atoi(argv[2]) - 1 : 0;
+	pthread_t thread, waiters[15];
 
 	sem_init(&wanted, 0, 0);
 	sem_init(&held, 0, 0);
 	sem_init(&over, 0, 0);
-	if (argc < 2 || pthread_create(&thread, NULL, worker, NULL))
+	if (argc < 2 || more < 0 || more > 15 || pthread_create(&thread, NULL, worker, NULL))
 		return 2;
 	for (int i = atoi(argv[1]); i > 0; i--) {
 		sem_post(&wanted);
 		sem_wait(&held);
+		for (int k = 0; k < more; k++)
+			if (pthread_create(&waiters[k], NULL, wait_too, NULL))
+				return 2;
 		request();
+		for (int k = 0; k < more; k++)
+			pthread_join(waiters[k], NULL);
 		sem_wait(&over);
 	}
 	return 0;

@@ -195,7 +195,7 @@ def test_a_lock_that_is_held_too_long(program, events, tmp_path):
     finally:
         server.end()
     assert "futex" in said and "lru_locks" in said, said
-    assert "ended by compactor (" in said and ") in compact" in said, said
+    assert "held by compactor (" in said and ") in compact" in said, said
 
 
 def test_a_cpu_that_another_program_has(program, events, tmp_path):

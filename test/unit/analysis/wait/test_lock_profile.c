@@ -3,7 +3,7 @@
  * Locks: who had them for how long, by events of the kernel that the tests write. Thread 7, 8 and 9
  * are of one process.
  */
-#include "analysis/wait/lock_profile.h"
+#include "analysis/wait/locks/lock_profile.h"
 #include "test/unit/analysis/wait/kernel_writer.h"
 
 #define LOCK 0x100u

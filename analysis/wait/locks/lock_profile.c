@@ -3,7 +3,7 @@
  * Puts the waits for each lock and the system calls that wake from it into one order of time, and
  * follows who has it.
  */
-#include "analysis/wait/lock_profile.h"
+#include "analysis/wait/locks/lock_profile.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
