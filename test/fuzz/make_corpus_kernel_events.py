@@ -81,6 +81,24 @@ def locked(tsc, tid, by, word, operation=0, result=0):
     ]
 
 
+def queue(tsc, word, *tids):
+    """Threads wait for a lock, which each gets from the one in front of it; the first has it."""
+    said = []
+    for i, tid in enumerate(tids[1:]):
+        said += [switch(tsc + 3 * i, 0, 0, tid), futex(tsc + 3 * i + 1, tid, word, 0, 2)]
+        said += [switch(tsc + 3 * i + 2, tid, 1, 0)]
+    tsc += 3 * len(tids)
+    said += [switch(tsc, 0, 0, tids[0])]
+    for by, tid in zip(tids, tids[1:]):
+        tsc += 10
+        said += [futex(tsc, by, word, 1, 1)]
+        said += [woken(WAKING, tsc + 1, by, tid), woken(WAKEUP, tsc + 2, by, tid)]
+        said += [event(RETURN + 202, tsc + 3, by, struct.pack("<q", 1))]
+        said += [switch(tsc + 4, by, 1, tid)]
+        said += [event(RETURN + 202, tsc + 5, tid, struct.pack("<q", 0))]
+    return said
+
+
 def whole(*streams, descriptors=DESCRIPTORS):
     return b"".join(struct.pack("<I", len(part)) + part for part in (descriptors, *streams))
 
@@ -160,6 +178,8 @@ def seeds():
     yield whole(packet(locks + files, 100, 300), idle)
     late = packet(locks[25:] + files, 130, 300, 0, 3, 1)
     yield whole(packet(locks[:25], 100, 129) + late, idle)
+    # who waits gets it from others that waited
+    yield whole(packet(queue(100, 64, 9, 7, 8, 6) + queue(180, 64, 6, 8, 7), 100, 300), idle)
     # work for clients: of a port, of unix, of another process, accepted and without a name
     names = (
         b"1\t7\t3\tsocket\ttcp 0.0.0.0:80\n1\t7\t4\tsocket\ttcp 1.1.1.1:80 - 2.2.2.2:9\n"
