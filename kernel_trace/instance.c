@@ -4,6 +4,7 @@
  */
 #include "kernel_trace/instance.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -44,21 +45,24 @@ static bool is_left(const char *name)
 	return now != started || !ip_proc_has_memory(pid);
 }
 
+/* tracefs_instances() never gives its expressions back (1.6.4). */
 size_t ip_instance_remove_left(void)
 {
-	char **names = tracefs_instances("^" PREFIX);
+	char *path = tracefs_get_tracing_file("instances");
+	_cleanup_closedir_ DIR *dir = path ? opendir(path) : NULL;
+	const struct dirent *entry;
 	size_t removed = 0;
 
-	for (char **name = names; name && *name; name++) {
+	tracefs_put_tracing_file(path);
+	while (dir && (entry = readdir(dir))) {
 		struct tracefs_instance *left;
 
-		if (!is_left(*name))
+		if (!is_left(entry->d_name))
 			continue;
-		left = tracefs_instance_alloc(NULL, *name);
+		left = tracefs_instance_alloc(NULL, entry->d_name);
 		removed += left && tracefs_instance_destroy(left) == 0;
 		tracefs_instance_free(left);
 	}
-	tracefs_list_free(names);
 	return removed;
 }
 

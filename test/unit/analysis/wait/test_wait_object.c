@@ -25,6 +25,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	ip_descriptors_clear(&descriptors);
+	free(*state);
 	return 0;
 }
 
