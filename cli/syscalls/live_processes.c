@@ -193,6 +193,7 @@ static int join(struct cli_live_processes *p, struct cli_live_process *process,
 		struct ip_kernel_recorder *recorder)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.fd = process->fd};
+	const bool had_ended = has_ended(process->fd);
 	const int added = ip_kernel_recorder_add(recorder, process->pid);
 	uint64_t now;
 
@@ -203,8 +204,11 @@ static int join(struct cli_live_processes *p, struct cli_live_process *process,
 			return ip_error("pid %d: it has ended, and the number is another process' "
 					"now, whose calls were not asked for",
 					process->pid);
-		ip_error("pid %d: it has ended", process->pid);
-		return 0;
+		/* one that lived for a moment after it was added made its last calls then */
+		if (had_ended || added < 0) {
+			ip_error("pid %d: it has ended", process->pid);
+			return 0;
+		}
 	}
 	if (added < 0)
 		return -1;

@@ -164,9 +164,11 @@ def test_a_pid_that_is_another_process_now(traced, programs, others):
         pytest.skip("no strace")
     target = syscaller(traced, programs)
     other = [syscaller(traced, programs).pid for _ in range(others)]
+    # the first thing that is done of either source
+    call = "perf_event_open" if os.environ["IPROBE_KERNEL_SOURCE"] == "perf" else "mkdir"
     proc = traced.popen(
-        ["strace", "-f", "-o", os.devnull, "-e", "trace=mkdir"]
-        + ["-e", "inject=mkdir:delay_enter=3000000", traced.iprobe_path]
+        ["strace", "-f", "-o", os.devnull, "-e", f"trace={call}"]
+        + ["-e", f"inject={call}:delay_enter=3000000:when=1", traced.iprobe_path]
         + ["syscalls", "--duration", "5s", str(target.pid), *map(str, other)]
     )
     # it holds the processes, and is about to make its instance
@@ -230,8 +232,9 @@ def test_own_calls(traced, programs, how):
     assert said["kernel_lost"] == 0
     calls = {row["name"]: row["calls"] for row in said["syscalls"]}
     assert calls["getppid"] == 5 * REQUESTS and calls["process_vm_readv"] == REQUESTS, said
-    # of each request its URI was read; and a borrowed thread has made room
-    assert said["own_calls"] >= 3 * REQUESTS and said["own_ns"] > 0
+    # of each request its URI was read; and a borrowed thread has made room, which may have been
+    # over before the counting began
+    assert said["own_calls"] >= (2 if how == "live" else 3) * REQUESTS and said["own_ns"] > 0
     assert set(calls) <= {"getppid", "getpid", "process_vm_readv", "futex", "clock_nanosleep"} | {
         *("read", "write", "restart_syscall")
     }
