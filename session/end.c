@@ -205,7 +205,7 @@ void ip_session_add_names(const struct ip_session *s, struct ip_trace *trace)
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/comm", s->target->pid);
 	_cleanup_fclose_ FILE *file = fopen(path, "re");
-	if (file && fgets(name, sizeof(name), file)) {
+	if (file && fgets(name, sizeof(name), file) && !ip_thread_names_are_others(s->target)) {
 		name[strcspn(name, "\n")] = '\0';
 		ip_trace_add_thread(trace, s->target->inner_pid, name, s->start.tsc);
 	}

@@ -94,8 +94,24 @@ static void tell(struct ip_thread_names *n, struct ip_trace *trace, const struct
 	n->tids[t->tid / 8] |= 1 << t->tid % 8;
 }
 
+/* Whether the process has executed another program. One that has ended has no image either, and its
+ * threads keep their names until somebody has waited for them. */
+static bool has_executed(const struct ip_target *target, const struct ip_follow_fork *followed,
+			 pid_t pid)
+{
+	if (pid != target->pid)
+		return !followed || !ip_follow_fork_has(followed, pid);
+	return ip_thread_names_are_others(target);
+}
+
+bool ip_thread_names_are_others(const struct ip_target *target)
+{
+	return ip_target_image_is_gone(target) && ip_proc_has_memory(target->pid);
+}
+
 /* Reads the name of a thread, and tells it if it is new. */
-static void look(struct ip_thread_names *n, struct ip_trace *trace, struct named *t)
+static void look(struct ip_thread_names *n, struct ip_trace *trace, struct named *t,
+		 const struct ip_target *target, const struct ip_follow_fork *followed)
 {
 	const uint64_t now = ip_now_ns(), clock = ip_clock_now(), age = now - t->since_ns;
 	char name[NAME_SIZE];
@@ -109,6 +125,9 @@ static void look(struct ip_thread_names *n, struct ip_trace *trace, struct named
 		return;
 	}
 	if (t->told && !strcmp(name, t->name))
+		return;
+	/* after the reading: it may be of another program, which is nothing of the session's */
+	if (has_executed(target, followed, t->outer_pid))
 		return;
 	strcpy(t->name, name);
 	tell(n, trace, t, t->told ? clock : t->from);
@@ -211,7 +230,7 @@ void ip_thread_names_step(struct ip_thread_names *n, const struct ip_area *area,
 		if (!meet(t, &area->slots[i]) || (!last && began < t->next_ns) ||
 		    !find(n, t, used, target, followed))
 			continue;
-		look(n, trace, t);
+		look(n, trace, t, target, followed);
 		readings++;
 	}
 	if (readings)

@@ -13,6 +13,8 @@
  *      that has changed holds from that reading on.
  *   3. All names are read once more before the session's sites are put back.
  *
+ * A name that is read after the process has executed another program is not written.
+ *
  * What is missed: the name of a thread that ended before 1, names that lasted for less than the
  * time between two readings, and the exact moment of a change.
  *
@@ -37,6 +39,9 @@ void ip_thread_names_destroy(struct ip_thread_names *names);
 void ip_thread_names_step(struct ip_thread_names *names, const struct ip_area *area,
 			  const struct ip_target *target, const struct ip_follow_fork *followed,
 			  struct ip_trace *trace, bool last);
+
+/* Whether the target's names are by now those of another program, which it has executed. */
+bool ip_thread_names_are_others(const struct ip_target *target);
 
 /* Whether a name of the thread was written; tid is its id in the target's namespace. names may be
  * NULL. */
