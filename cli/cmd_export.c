@@ -54,7 +54,8 @@ static const char help[] =
 	"      --process PROC   this process only: a pid, or a name with wildcards\n"
 	"      --details SIZE   html: room for short calls, one by one (default 8M; 0: only their "
 	"sums)\n"
-	"      --idle           html: count the time in which threads wait for new work, too\n"
+	"      --idle           html, pprof, off-CPU: count the time in which threads wait for new "
+	"work, too\n"
 	"  -j, --jobs N         read with so many threads (default: one for each CPU)\n"
 	"      --off-cpu        folded: the time off the CPU, by what was waited for, in "
 	"microseconds\n"
@@ -280,7 +281,7 @@ static bool uses_waits(const struct options *o)
 
 static int show(const char *dir, const struct options *o)
 {
-	uint64_t unchosen = 0, unknown = 0;
+	uint64_t unchosen = 0, unknown = 0, idle = 0;
 	struct ip_export_options options = {.tid = o->filter.tid,
 					    .details = o->details,
 					    .full_names = o->filter.full_names,
@@ -290,6 +291,7 @@ static int show(const char *dir, const struct options *o)
 					    .idle = o->idle,
 					    .damage = cli_wait_export_damage,
 					    .unknown = &unknown,
+					    .idle_ns = &idle,
 					    .unchosen = &unchosen};
 	_cleanup_free_ bool *selected = NULL;
 	struct ip_trace_reader *trace;
@@ -318,6 +320,7 @@ static int show(const char *dir, const struct options *o)
 				cli_filter_note(stderr, "iprobe: ", trace->session);
 			cli_filter_warn_none(trace, &o->filter, unchosen);
 			cli_wait_export_unknown(o->off_cpu ? unknown : 0);
+			cli_wait_export_idle(idle);
 		}
 		if (ret == 0 && options.other)
 			cli_reader_warn(options.other);
@@ -418,8 +421,10 @@ int cmd_export(int argc, char **argv)
 		return no_format(argv[0], o.path);
 	if (o.other && o.format->run != ip_export_html)
 		return cli_usage(argv[0], "--diff goes with --format html only");
-	if (o.idle && o.format->run != ip_export_html)
-		return cli_usage(argv[0], "--idle goes with --format html only");
+	if (o.idle && !uses_waits(&o))
+		return cli_usage(
+			argv[0],
+			"--idle goes with --format html, pprof, and folded --off-cpu only");
 	if (o.details_given && o.format->run != ip_export_html)
 		return cli_usage(argv[0], "--details goes with --format html only");
 	if (o.off_cpu && o.format->run != ip_export_folded)

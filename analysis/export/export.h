@@ -29,7 +29,7 @@ struct ip_export_options {
 	/* is told of what is wrong with the kernel's events where waits is not used, a line each
 	 */
 	void (*damage)(const char *line);
-	bool idle;	  /* html: idle waits are not set aside */
+	bool idle;	  /* html, pprof, off-CPU stacks: idle waits are not set aside */
 	bool off_wake;	  /* off-CPU stacks: with who ended each wait */
 	uint64_t details; /* html: bytes that short calls may take, one by one */
 	/* gets the number of events that were read where none of them is in the file, else 0 */
@@ -37,6 +37,8 @@ struct ip_export_options {
 	/* off-CPU stacks, pprof: gets for how long it is not known what the calls waited for, ns
 	 */
 	uint64_t *unknown;
+	/* off-CPU stacks, pprof: gets for how long threads were idle, which is left out, ns */
+	uint64_t *idle_ns;
 };
 
 /* Writes every event in the Trace Event Format of chrome://tracing, Perfetto's UI, Firefox
@@ -68,7 +70,8 @@ int ip_export_callgrind(struct ip_trace_reader *trace, const struct ip_export_op
 			FILE *out);
 
 /* Writes call paths with the number of their calls and their self time: pprof (profile.proto,
- * compressed). With waits also by how much of it was on a CPU and off it. */
+ * compressed). With waits also by how much of it was on a CPU and off it, and without what was
+ * idle. */
 int ip_export_pprof(struct ip_trace_reader *trace, const struct ip_export_options *options,
 		    FILE *out);
 

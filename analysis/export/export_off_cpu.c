@@ -16,6 +16,7 @@ struct off_cpu {
 	struct ip_names *names;
 	struct ip_wait_paths *paths;
 	FILE *out;
+	uint64_t idle; /* ticks that are left out */
 };
 
 /* Writes the calls down to a node, or with up the other way round. Of more than IP_WAY_MAX calls
@@ -59,7 +60,10 @@ static int print_paths(struct off_cpu *o)
 		const char *object;
 		const uint64_t us = (ip_recording_ns(o->session, path->ticks) + 500) / 1000;
 
-		if (!us || path->object == IP_PATH_CPU || path->object == IP_PATH_UNKNOWN)
+		if (path->object == IP_PATH_IDLE)
+			o->idle += path->ticks;
+		if (!us || path->object == IP_PATH_CPU || path->object == IP_PATH_UNKNOWN ||
+		    path->object == IP_PATH_IDLE)
 			continue;
 		object = ip_wait_paths_object(o->paths, path->object);
 		if (!object)
@@ -81,6 +85,7 @@ int ip_export_off_cpu(struct ip_trace_reader *trace, const struct ip_export_opti
 	struct off_cpu o = {
 		.session = trace->session, .names = ip_names_create(trace->session), .out = out};
 	struct ip_tree_threads *threads = NULL;
+	struct ip_idle_waits idle = {0};
 	int ret = o.names ? 0 : -1;
 
 	if (ret == 0 && options->full_names)
@@ -89,6 +94,11 @@ int ip_export_off_cpu(struct ip_trace_reader *trace, const struct ip_export_opti
 		ret = ip_tree_threads_create(trace, options->by_process, &threads);
 		if (ret == 0)
 			ret = ip_tree_threads_name(threads, o.names);
+	}
+	if (ret == 0 && !options->idle) {
+		ret = ip_idle_waits_find(trace, options->waits->states,
+					 &options->waits->descriptors, &idle);
+		wanted.idle = &idle;
 	}
 	if (ret == 0) {
 		wanted.threads = threads;
@@ -99,7 +109,9 @@ int ip_export_off_cpu(struct ip_trace_reader *trace, const struct ip_export_opti
 		ret = print_paths(&o);
 		*options->unchosen = o.paths->tree->n > 1 ? 0 : o.paths->profile->events;
 		*options->unknown = ip_recording_ns(trace->session, o.paths->unknown);
+		*options->idle_ns = ip_recording_ns(trace->session, o.idle);
 	}
+	ip_idle_waits_clear(&idle);
 	ip_wait_paths_destroy(o.paths);
 	ip_tree_threads_destroy(threads);
 	ip_names_destroy(o.names);

@@ -17,6 +17,7 @@
 #include "analysis/profile/calltree.h"
 #include "analysis/profile/deep_paths.h"
 #include "analysis/read/names.h"
+#include "analysis/wait/idle/idle_tree.h"
 #include "analysis/wait/wait_paths.h"
 #include "common/array.h"
 #include "common/cleanup.h"
@@ -249,7 +250,7 @@ static int put_waits(struct pprof *p)
 		const struct ip_tree_thread *thread = thread_of(p, p->waits->tree, path->node);
 		const char *object;
 
-		if (path->object == IP_PATH_UNKNOWN)
+		if (path->object == IP_PATH_UNKNOWN || path->object == IP_PATH_IDLE)
 			continue;
 		object = ip_wait_paths_object(p->waits, path->object);
 		if (!object)
@@ -387,6 +388,18 @@ static int write_compressed(const uint8_t *data, size_t size, FILE *out)
 	return 0; /* a write error is kept by the stream */
 }
 
+static int set_idle_aside(struct ip_trace_reader *trace, const struct ip_export_options *options,
+			  struct ip_calltree *tree, struct ip_idle_waits *ret)
+{
+	if (ip_idle_waits_find(trace, options->waits->states, &options->waits->descriptors, ret) <
+		    0 ||
+	    ip_idle_tree_fill_from(tree, trace, ret) < 0)
+		return -1;
+	*options->idle_ns = ip_recording_ns(trace->session, tree->idle);
+	ip_calltree_take_off_idle(tree);
+	return 0;
+}
+
 int ip_export_pprof(struct ip_trace_reader *trace, const struct ip_export_options *options,
 		    FILE *out)
 {
@@ -396,6 +409,7 @@ int ip_export_pprof(struct ip_trace_reader *trace, const struct ip_export_option
 	struct pprof p = {.session = s, .names = ip_names_create(s)};
 	_cleanup_free_ bool *used = calloc(s->nfunctions + 1ull, sizeof(*used));
 	struct ip_calltree *tree = NULL;
+	struct ip_idle_waits idle = {0};
 	int ret = -1;
 
 	if (p.names)
@@ -411,9 +425,13 @@ int ip_export_pprof(struct ip_trace_reader *trace, const struct ip_export_option
 	wanted.threads = p.threads = threads;
 	if (ret == 0)
 		ret = ip_calltree_collect(trace, &wanted, &tree);
+	if (ret == 0 && options->waits && !options->idle)
+		ret = set_idle_aside(trace, options, tree, &idle);
 	if (ret == 0 && options->waits) {
-		const struct ip_wait_paths_options paths = {
-			.roots = options->selected, .tid = options->tid, .threads = threads};
+		const struct ip_wait_paths_options paths = {.roots = options->selected,
+							    .tid = options->tid,
+							    .threads = threads,
+							    .idle = &idle};
 
 		p.waits = ip_wait_paths_make(trace, options->waits, &paths);
 		ret = p.waits ? 0 : -1;
@@ -430,6 +448,7 @@ int ip_export_pprof(struct ip_trace_reader *trace, const struct ip_export_option
 	ip_message_deinit(&p.three);
 	clear_strings(&p.strings);
 	ip_wait_paths_destroy(p.waits);
+	ip_idle_waits_clear(&idle);
 	ip_calltree_destroy(tree);
 	ip_tree_threads_destroy(threads);
 	ip_names_destroy(p.names);

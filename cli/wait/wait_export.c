@@ -51,3 +51,14 @@ void cli_wait_export_unknown(uint64_t ns)
 			 "out\n",
 			 ip_format_ns(ns, time));
 }
+
+void cli_wait_export_idle(uint64_t ns)
+{
+	char time[32];
+
+	if (ns)
+		ip_print(stderr,
+			 "iprobe: idle: for %s threads waited for new work: that is left out "
+			 "(--idle counts it)\n",
+			 ip_format_ns(ns, time));
+}

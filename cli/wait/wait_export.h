@@ -18,5 +18,7 @@ void cli_wait_export_damage(const char *line);
 
 /* Tells for how long it is not known what calls waited for; 0: it is known. */
 void cli_wait_export_unknown(uint64_t ns);
+/* Tells for how long threads were idle, which is left out; 0: nothing is. */
+void cli_wait_export_idle(uint64_t ns);
 
 #endif

@@ -38,7 +38,8 @@ def turns(top, builddir, programs):
 
 def folded(turns, *options):
     actor, trace = turns
-    done = actor.iprobe("export", "--format", "folded", *options, trace)
+    # the consumer waits for nothing but work
+    done = actor.iprobe("export", "--format", "folded", "--idle", *options, trace)
     assert done.returncode == 0, repr(done)
     stacks = collections.Counter()
     for line in done.stdout.splitlines():
@@ -99,12 +100,9 @@ def test_of_which_calls(turns):
     }
 
 
-def test_pprof_has_time_on_and_off_the_cpu(turns):
-    actor, trace = turns
-    out = actor.dir() / "profile.pb.gz"
-    done = actor.iprobe("export", "--format", "pprof", "-o", out, trace)
-    assert done.returncode == 0, repr(done)
-    profile = fields(gzip.decompress(out.read_bytes()))
+def pprof_sums(path):
+    """Of a profile: {function: {type: sum of the samples it is in}}, and off_cpu by its label."""
+    profile = fields(gzip.decompress(path.read_bytes()))
     strings = [value.decode() for field, value in profile if field == 6]
     types = [[strings[value] for _, value in fields(v)] for field, v in profile if field == 1]
     assert types == [
@@ -125,6 +123,15 @@ def test_pprof_has_time_on_and_off_the_cpu(turns):
         for label in (dict(fields(value)) for part, value in parts if part == 3):
             assert strings[label[1]] == "wait"
             objects[strings[label[2]]] += values["off_cpu"]
+    return sums, objects
+
+
+def test_pprof_has_time_on_and_off_the_cpu(turns):
+    actor, trace = turns
+    out = actor.dir() / "profile.pb.gz"
+    done = actor.iprobe("export", "--format", "pprof", "--idle", "-o", out, trace)
+    assert done.returncode == 0, repr(done)
+    sums, objects = pprof_sums(out)
     for name, said in waits(turns).items():
         assert abs(sums[name]["cpu"] - said["cpu_ns"]) < 1000, (name, sums, said)
         assert abs(sums[name]["off_cpu"] - off_cpu(said)) < 1000, (name, sums, said)

@@ -13,6 +13,7 @@ import pytest
 
 from iptest import actor as actors
 from test_wait import skip_without_events
+from test_wait_export import pprof_sums
 
 REQUESTS, DISK_MS, COMPUTE_MS = 8, 20, 5  # of test/programs/idle_server.c
 QUIET = 0.15  # s before each request
@@ -217,7 +218,35 @@ def test_the_page_goes_by_the_rest(quiet):
     roots = [sum(n[i + 3] for i in range(0, len(n), 5) if not n[i + 1]) for n in blocked]
     assert abs(roots[1] - roots[0] - own["waits"]["idle"]) < 1000, roots
     done = quiet("export", "--format", "folded", "--idle")
-    assert done.returncode == 2 and "--idle goes with --format html only" in done.stderr
+    assert done.returncode == 2 and "--idle goes with --format html, pprof" in done.stderr
+
+
+def test_off_cpu_stacks_and_pprof(quiet, tmp_path):
+    """Neither has what is idle, unless that is asked for."""
+    idle = {f["function"]: f["idle_ns"] for f in said(quiet, "wait")["functions"]}
+    outer = said(quiet, "wait")["idle_ns"]
+    own, whole = (
+        quiet("export", "--format", "folded", "--off-cpu", *more) for more in ((), ("--idle",))
+    )
+    told = r"^iprobe: idle: for [\d.]+ s threads waited for new work: that is left out \(--idle"
+    assert re.search(told, own.stderr, re.M), own.stderr
+    assert "idle" not in whole.stderr
+    us = [
+        sum(int(line.rpartition(" ")[2]) for line in done.stdout.splitlines())
+        for done in (own, whole)
+    ]
+    # each line is rounded, and those that are less than half of a microsecond are not there
+    assert abs(us[1] - us[0] - outer / 1e3) < len(whole.stdout.splitlines()), us
+    sums = []
+    for more in ((), ("--idle",)):
+        path = tmp_path / f"{len(sums)}.pb.gz"
+        done = quiet("export", "--format", "pprof", "-o", path, *more)
+        assert done.returncode == 0 and bool(re.search(told, done.stderr, re.M)) == (not more)
+        sums.append(pprof_sums(path)[0])
+    for name in BUSY | IDLE | {"event_loop"}:
+        for kind in ("time", "off_cpu"):
+            less = sums[1][name][kind] - sums[0][name][kind]
+            assert abs(less - idle[name]) < 1000, (name, kind)
 
 
 def test_usage(quiet):
