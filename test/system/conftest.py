@@ -101,6 +101,7 @@ OTHER_KERNEL = [
     "test_rules.py::test_cpu",
     "test_kernel_functions.py::test_calls",
     "test_kernel_functions.py::test_probes_go_away[attach]",
+    "test_kernel_functions.py::test_snapshot",
 ]
 
 # Files that are run with those when they are run as a whole.
