@@ -52,9 +52,11 @@ bool ip_pidfd_lives(int pidfd)
 struct status {
 	struct ip_ids ids;
 	uint64_t permitted, effective;
-	/* owner of the status file: root if the process is not dumpable (task_dump_owner()) */
+	/* owner of the status file: root if the process is not dumpable (task_dump_owner()). It
+	 * tells that of a thread alone that has memory: of a zombie it tells nothing */
 	uid_t owner;
 	gid_t group;
+	bool has_memory;
 };
 
 /* The kernel keeps credentials by thread. thread is the part of the path between "/proc/PID/" and
@@ -65,6 +67,7 @@ static int read_status(pid_t pid, const char *thread, struct status *ret)
 	struct stat st;
 	char name[64], line[512];
 	unsigned found = 0;
+	char unit;
 
 	snprintf(name, sizeof(name), "/proc/%d/%sstatus", pid, thread);
 	file = fopen(name, "re");
@@ -79,26 +82,36 @@ static int read_status(pid_t pid, const char *thread, struct status *ret)
 			 << 1;
 		found |= (sscanf(line, "CapPrm: %lx", &ret->permitted) == 1) << 2;
 		found |= (sscanf(line, "CapEff: %lx", &ret->effective) == 1) << 3;
+		ret->has_memory |= sscanf(line, "VmSize: %*u %c", &unit) == 1;
 	}
 	ret->owner = st.st_uid;
 	ret->group = st.st_gid;
 	return found == 15 ? 0 : ip_error("pid %d has ended", pid);
 }
 
+/* For a thread of root the owner of the file does not show it. But then the ids decide. */
+static bool shows_dumpable(const struct status *s)
+{
+	return s->owner == s->ids.euid && s->group == s->ids.egid;
+}
+
 /* A thread that is made while we read has the ids of a thread that we have seen, or it changes them
  * later. Where such a change must not happen, the caller asks again when all threads are stopped
- * (delegation.h). A thread that ends meanwhile does not count. */
+ * (delegation.h). A thread that ends meanwhile does not count. All threads that have memory have
+ * the same, so each of them must say that it is dumpable. */
 static int look_at_threads(pid_t pid, const struct status *leader,
 			   struct ip_target_credentials *ret)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
 	const struct dirent *entry;
+	bool has_memory = false;
 	char name[64];
 
 	snprintf(name, sizeof(name), "/proc/%d/task", pid);
 	dir = opendir(name);
 	if (!dir)
 		return ip_error_errno("pid %d: cannot look at its threads", pid);
+	ret->dumpable = true;
 	while ((entry = readdir(dir))) {
 		struct status status = {0};
 
@@ -114,7 +127,10 @@ static int look_at_threads(pid_t pid, const struct status *leader,
 		}
 		ret->mixed |= memcmp(&status.ids, &leader->ids, sizeof(status.ids)) != 0;
 		ret->permitted |= status.permitted;
+		has_memory |= status.has_memory;
+		ret->dumpable &= !status.has_memory || shows_dumpable(&status);
 	}
+	ret->dumpable &= has_memory; /* else it is not known */
 	return 0;
 }
 
@@ -189,9 +205,6 @@ int ip_credentials_of_target(pid_t pid, int pidfd, uid_t caller, struct ip_targe
 	if (!ip_pidfd_lives(pidfd))
 		return ip_error("pid %d has ended", pid);
 	ret->ids = status.ids;
-	/* For a process of root the owner of the file does not show whether it is dumpable. But
-	 * then the ids decide. */
-	ret->dumpable = status.owner == status.ids.euid && status.group == status.ids.egid;
 	return 0;
 }
 
