@@ -12,6 +12,7 @@
 #include "common/cleanup.h"
 #include "common/dir.h"
 #include "common/error.h"
+#include "common/trace/kernel_format.h"
 #include "common/units.h"
 
 #define FIRST_LINE "iprobe 1"
@@ -156,17 +157,21 @@ static bool is_option(const char *option, const char *name, const char **ret_val
 	return true;
 }
 
-bool ip_request_kernel(const struct ip_request *r, uint64_t *ret_buffer)
+bool ip_request_kernel(const struct ip_request *r, uint64_t *ret_buffer, bool *ret_optional)
 {
 	const char *value;
 	bool asked = false;
+	unsigned groups;
 
 	*ret_buffer = IP_REQUEST_KERNEL_BUFFER_USUAL;
+	*ret_optional = false;
 	for (size_t i = 0; i < r->noptions; i++)
-		if (is_option(r->options[i], "kernel", &value))
+		if (is_option(r->options[i], "kernel", &value)) {
 			asked = true;
-		else if (is_option(r->options[i], "kernel-buffer", &value) && value &&
-			 ip_parse_size(value, ret_buffer) < 0)
+			if (ip_kernel_choice_parse(value, &groups, ret_optional) < 0)
+				*ret_optional = false; /* the command refuses it */
+		} else if (is_option(r->options[i], "kernel-buffer", &value) && value &&
+			   ip_parse_size(value, ret_buffer) < 0)
 			*ret_buffer = IP_REQUEST_KERNEL_BUFFER_MAX; /* the command refuses it */
 	return asked;
 }

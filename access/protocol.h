@@ -79,10 +79,11 @@ unsigned ip_request_fds(enum ip_request_what what);
 #define IP_REQUEST_MEMORY_USUAL (64ull << 20)
 uint64_t ip_request_memory(const struct ip_request *request);
 
-/* Whether the request asks for events of the kernel. *ret_buffer: for each CPU and kind of them. */
+/* Whether the request asks for events of the kernel. *ret_buffer: for each CPU and kind of them;
+ * *ret_optional: it is to go on where they are not given. */
 #define IP_REQUEST_KERNEL_BUFFER_USUAL (4ull << 20)
 #define IP_REQUEST_KERNEL_BUFFER_MAX   (16ull << 20)
-bool ip_request_kernel(const struct ip_request *request, uint64_t *ret_buffer);
+bool ip_request_kernel(const struct ip_request *request, uint64_t *ret_buffer, bool *ret_optional);
 
 /* Returns the command's name in a request. */
 const char *ip_request_name(enum ip_request_what what);

@@ -16,14 +16,16 @@
 static struct {
 	int report, log, events;
 	bool member;
-	char *shown;
+	char *shown, *no_events;
 } client = {.report = -1, .log = -1, .events = -1};
 
-char *ip_worker_client_text(int report, int log, int events, bool member, const char *shown)
+char *ip_worker_client_text(int report, int log, int events, bool member, const char *shown,
+			    const char *no_events)
 {
 	char *text;
 
-	if (asprintf(&text, "%d,%d,%d,%d,%s", report, log, events, member, shown) >= 0)
+	if (asprintf(&text, "%d,%d,%d,%d,%s\n%s", report, log, events, member, shown, no_events) >=
+	    0)
 		return text;
 	ip_error("out of memory");
 	return NULL;
@@ -38,6 +40,18 @@ static int keep_from_children(void)
 		if (fds[i] >= 0 && fcntl(fds[i], F_SETFD, FD_CLOEXEC) < 0)
 			return ip_error_errno("descriptor %d of the variable %s", fds[i],
 					      IP_WORKER_CLIENT_VARIABLE);
+	return 0;
+}
+
+/* text: "SHOWN", or "SHOWN\nNO_EVENTS". */
+static int take_texts(const char *text)
+{
+	const size_t n = strcspn(text, "\n");
+
+	if (n && !(client.shown = strndup(text, n)))
+		return ip_error("out of memory");
+	if (text[n] && text[n + 1] && !(client.no_events = strdup(text + n + 1)))
+		return ip_error("out of memory");
 	return 0;
 }
 
@@ -58,8 +72,8 @@ int ip_worker_client_take(void)
 		if (keep_from_children() < 0)
 			return -1;
 		client.member = member;
-		if (text[length] && !(client.shown = strdup(text + length)))
-			return ip_error("out of memory");
+		if (take_texts(text + length) < 0)
+			return -1;
 	}
 	unsetenv(IP_WORKER_CLIENT_VARIABLE); /* it is for no child */
 	return 0;
@@ -78,6 +92,11 @@ bool ip_worker_client_is_member(void)
 int ip_worker_client_events(void)
 {
 	return client.events > 0 ? client.events : 0;
+}
+
+const char *ip_worker_client_no_events(void)
+{
+	return client.no_events;
 }
 
 const char *ip_worker_client_shown(void)

@@ -25,9 +25,11 @@
 /* Returns the variable's value, malloc'ed; NULL with an error. report, log: the descriptors of
  * steps 3 and 2 in the worker; -1: the client waits for the end. events: the socket of the process
  * that reads events of the kernel for it; -1: none. member: the process is one of several that the
- * client records. shown: what the client calls the directory of the trace; "": as
- * the worker does. */
-char *ip_worker_client_text(int report, int log, int events, bool member, const char *shown);
+ * client records. shown: what the client calls the directory of the trace; "": as the worker does.
+ * no_events: why the client is given no events of the kernel, for which it has asked where they can
+ * be had; "": it is, or has not. Both are one line. */
+char *ip_worker_client_text(int report, int log, int events, bool member, const char *shown,
+			    const char *no_events);
 
 /* Takes the variable from the environment, and the descriptors from children that execute others.
  * For main(), after ip_delegation_take(): a process that is no worker ignores it. Returns 0, or -1
@@ -40,6 +42,8 @@ bool ip_worker_client_is_member(void);
 const char *ip_worker_client_shown(void);
 /* 0: there is no socket of events. */
 int ip_worker_client_events(void);
+/* Why there is none. NULL: there is one, or this process is no such worker. */
+const char *ip_worker_client_no_events(void);
 
 /* Steps 2 and 3, where the client does not wait for the end; else nothing. Nothing of the standard
  * output may be buffered. */

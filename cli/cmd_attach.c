@@ -161,8 +161,10 @@ static void print_kernel(const struct ip_kernel_options *kernel, struct ip_json 
 	_cleanup_free_ char *groups = ip_kernel_groups_text(kernel->groups), *missing = NULL;
 	const struct ip_kernel_options o = {.groups = kernel->groups,
 					    .reader = ip_worker_client_events()};
-	const bool can = (o.reader ? ip_worker_recorder_missing(&o, &missing)
-				   : ip_kernel_missing(o.groups, kernel->source, &missing)) == 0;
+	const char *none = ip_worker_client_no_events();
+	const bool can = (none	     ? ip_error("%s", none)
+			  : o.reader ? ip_worker_recorder_missing(&o, &missing)
+				     : ip_kernel_missing(o.groups, kernel->source, &missing)) == 0;
 
 	if (j) {
 		ip_json_object(j, "kernel");

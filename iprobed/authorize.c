@@ -150,25 +150,45 @@ int ip_iprobed_decide(const struct ip_iprobed *d, struct ip_iprobed_session *s)
 			reason ? reason : "out of memory");
 }
 
-int ip_iprobed_decide_kernel(const struct ip_iprobed *d, struct ip_iprobed_session *s)
+/* Whether the policy gives events of the kernel; -1 with an error. */
+static int gives_kernel(const struct ip_iprobed *d, const struct ip_peer *who)
 {
-	const struct ip_ids *ids = &s->who.facts.ids;
 	struct ip_policy policy;
-	uint64_t buffer;
 	bool gives;
 
-	s->kernel_buffer = 0;
-	if (!ip_request_kernel(&s->request, &buffer))
-		return 0;
 	if (ip_policy_load(d->options->policy, &policy) < 0)
 		return -1;
-	gives = ip_policy_gives_kernel(&policy, ids->ruid, ids->rgid, s->who.groups,
-				       s->who.ngroups);
+	gives = ip_policy_gives_kernel(&policy, who->facts.ids.ruid, who->facts.ids.rgid,
+				       who->groups, who->ngroups);
 	ip_policy_clear(&policy);
+	return gives;
+}
+
+int ip_iprobed_decide_kernel(const struct ip_iprobed *d, struct ip_iprobed_session *s)
+{
+	const uid_t uid = s->who.facts.ids.ruid;
+	uint64_t buffer;
+	bool optional;
+	int gives;
+
+	s->kernel_buffer = 0;
+	s->no_events[0] = '\0';
+	if (!ip_request_kernel(&s->request, &buffer, &optional))
+		return 0;
+	gives = gives_kernel(d, &s->who);
+	if (gives > 0) {
+		s->kernel_buffer = buffer ? buffer : 1;
+		return 0;
+	}
+	if (!optional)
+		return gives < 0 ? -1
+				 : ip_error("--kernel: the policy gives uid %u no events of the "
+					    "kernel: leave it out, or have root allow them (kernel "
+					    "in %s)",
+					    uid, d->options->policy);
 	if (!gives)
-		return ip_error("--kernel: the policy gives uid %u no events of the kernel: leave "
-				"it out, or have root allow them (kernel in %s)",
-				ids->ruid, d->options->policy);
-	s->kernel_buffer = buffer ? buffer : 1;
+		ip_error("the policy gives uid %u none (root allows them: kernel in %s)", uid,
+			 d->options->policy);
+	snprintf(s->no_events, sizeof(s->no_events), "%s", ip_error_message());
 	return 0;
 }

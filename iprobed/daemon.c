@@ -80,6 +80,7 @@ static int start_worker(struct ip_iprobed *d, struct ip_iprobed_session *s, int 
 			      .err = -1,
 			      .log = -1,
 			      .events = -1,
+			      .no_events = s->no_events,
 			      .program =
 				      s->request.what == IP_REQUEST_FPERF ? d->fperf : d->program};
 
@@ -179,8 +180,9 @@ static void tell_start(const struct ip_iprobed_session *s)
 		n += snprintf(text + n, sizeof(text) - n, " %s", s->request.options[i]);
 	if (s->kernel_buffer)
 		snprintf(reader, sizeof(reader), " and reader of kernel events %d", s->reader);
-	ip_iprobed_log(s, "allowed%s, worker %d%s%s%s", s->member ? " by the policy" : "",
-		       s->worker, reader, *text ? ", with" : "", text);
+	ip_iprobed_log(s, "allowed%s, worker %d%s%s%s%s%s", s->member ? " by the policy" : "",
+		       s->worker, reader, *text ? ", with" : "", text,
+		       *s->no_events ? ", without events of the kernel: " : "", s->no_events);
 }
 
 static int begin(struct ip_iprobed *d, struct ip_iprobed_session *s,

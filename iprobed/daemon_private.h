@@ -25,6 +25,7 @@ struct ip_iprobed_session {
 	bool member;
 	struct ip_policy_entry entry; /* for a member; a copy */
 	uint64_t kernel_buffer;	      /* for events of the kernel, of each CPU; 0: none */
+	char no_events[256];	      /* why none are given, which were optional; "": see above */
 	bool cleaning;		      /* the worker restores what another worker left */
 	struct ip_worker_log *words;  /* output of a worker that has no client (any more) */
 	int report;		      /* a pipe from the worker (worker.h); -1: it has ended */
@@ -130,7 +131,7 @@ int ip_iprobed_decide(const struct ip_iprobed *d, struct ip_iprobed_session *s);
 void ip_iprobed_clear_entry(struct ip_policy_entry *entry);
 
 /* Decides whether the user may have events of the kernel, if the request asks for them, and fills
- * in kernel_buffer. Returns 0, or -1 with the reason. */
+ * in kernel_buffer; where they are optional, or no_events. Returns 0, or -1 with the reason. */
 int ip_iprobed_decide_kernel(const struct ip_iprobed *d, struct ip_iprobed_session *s);
 
 /* The process that reads events of the kernel for a session (kernel_reader.c). Starts it; *ret: the

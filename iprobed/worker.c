@@ -294,7 +294,7 @@ pid_t ip_worker_start(const struct ip_worker *w)
 		w->entry);
 	client = ip_worker_client_text(w->log < 0 ? -1 : REPORT_FD, w->log < 0 ? -1 : LOG_FD,
 				       w->events < 0 ? -1 : EVENTS_FD, r->member,
-				       r->shown ? r->shown : "");
+				       r->shown ? r->shown : "", w->no_events ? w->no_events : "");
 	if (!delegation || asprintf(&variable, IP_DELEGATION_VARIABLE "=%s", delegation) < 0)
 		variable = NULL;
 	if (!client || asprintf(&client_variable, IP_WORKER_CLIENT_VARIABLE "=%s", client) < 0)

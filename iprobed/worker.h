@@ -47,6 +47,7 @@ struct ip_worker {
 	int report;		 /* a pipe: what keeps it from starting, and whether it is live */
 	int log;		 /* for output, once the client is left; -1: the client waits */
 	int events;		 /* the socket to the reader of events of the kernel; -1: none */
+	const char *no_events;	 /* why there is none (worker_client.h); NULL: "" */
 	int program;		 /* open executable of iprobe or fperf */
 };
 

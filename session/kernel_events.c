@@ -57,6 +57,8 @@ static int check_reader(const struct ip_kernel_options *o)
 /* What the recorder is to do for the trace. */
 static int choose(struct ip_session *s, struct ip_kernel_options *o)
 {
+	if (ip_worker_client_no_events())
+		return ip_error("%s", ip_worker_client_no_events());
 	o->reader = ip_worker_client_events();
 	o->in_segments = ip_trace_rotates(s->trace);
 	/* as much as of the events of functions */

@@ -14,6 +14,7 @@ static void check(const struct ip_request *r)
 	struct ip_request again;
 	char *text = ip_request_format(r);
 	uint64_t buffer;
+	bool optional;
 
 	fuzz_assert(text);
 	fuzz_assert(ip_request_parse(text, strlen(text), &again) == 0);
@@ -32,7 +33,7 @@ static void check(const struct ip_request *r)
 	fuzz_assert(!strchr(r->directory, '/') && r->pid > 0);
 	fuzz_assert(r->what == IP_REQUEST_ATTACH || (!*r->directory && !r->leave));
 	fuzz_assert(ip_request_memory(r) <= IP_REQUEST_MEMORY_MAX);
-	fuzz_assert(!ip_request_kernel(r, &buffer) || r->what == IP_REQUEST_ATTACH);
+	fuzz_assert(!ip_request_kernel(r, &buffer, &optional) || r->what == IP_REQUEST_ATTACH);
 	fuzz_assert(buffer <= IP_REQUEST_KERNEL_BUFFER_MAX);
 	fuzz_assert(ip_request_changes(r->what) || !r->member);
 	fuzz_assert(ip_request_fds(r->what) == (r->what == IP_REQUEST_ATTACH ? 3 : 2));

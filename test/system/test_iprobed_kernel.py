@@ -241,6 +241,39 @@ def test_off_by_default(daemon, root, user, member, targets, calling):
     assert idle(target.pid)
 
 
+def test_optional(daemon, root, user, targets, calling):
+    """What the policy does not give is left out where the user has said so, with a line."""
+    skip_without_events(root)
+    target = targets.start(user, [calling, "own"], preload=False)
+    folder = user.dir()
+    attach = ("--kernel=optional", "--json", "--duration", "300ms")
+    for policy, why in ((POLICY, f"the policy gives uid {user.uid} none"), ("kernel: 3\n", "")):
+        daemon.policy.write_text(policy)
+        done = daemon.attach(user, target.pid, *attach, cwd=folder)
+        assert done.returncode == 0, repr(done) + daemon.log()
+        (line,) = [s for s in done.stderr.splitlines() if "events of the kernel" in s]
+        assert f"recording goes on without events of the kernel: {why}" in line, line
+        assert str(daemon.policy) in line, line
+        summary = done.summary()
+        assert summary["events"] > 0 and summary["kernel"]["missing"] in line, summary
+        assert not (folder / "trace" / "kernel").exists()
+        assert f", without events of the kernel: {summary['kernel']['missing']}" in daemon.log()
+        assert "reader of kernel events" not in daemon.log()
+    done = daemon.attach(user, target.pid, *attach, "--dry-run", cwd=folder)
+    said = done.summary()["kernel"]
+    assert not said["recorded"] and str(daemon.policy) in said["missing"], repr(done)
+    daemon.policy.write_text(ALLOWS)
+    done = daemon.attach(user, target.pid, *attach, cwd=folder)
+    assert done.returncode == 0 and done.summary()["kernel"]["events"] > 0, repr(done)
+    until_no_instance(daemon)  # what the reader refuses is left out, too
+    done = daemon.attach(
+        user, target.pid, "--kernel=block,optional", *attach[1:], directory="block", cwd=folder
+    )
+    assert done.returncode == 0 and "group block" in done.summary()["kernel"]["missing"], repr(done)
+    until_no_instance(daemon)
+    assert idle(target.pid)
+
+
 def test_wait_for_a_process(allowing, user, targets, calling):
     """iprobe wait PID asks iprobed, as iprobe attach --kernel does."""
     target = targets.start(user, [calling, "own"], preload=False)

@@ -212,6 +212,38 @@ static void test_policy(void **state)
 	assert_int_equal(p.n, 0);
 }
 
+static void test_kernel(void **state)
+{
+	static const struct {
+		const char *options;
+		bool asked, optional;
+		uint64_t buffer;
+	} cases[] = {
+		{"", false, false, 4 << 20},
+		{"option --kernel\n", true, false, 4 << 20},
+		{"option --kernel=sched,optional\n", true, true, 4 << 20},
+		{"option --kernel=optional\noption --kernel\n", true, false, 4 << 20},
+		{"option --kernel\noption --kernel=optional\n", true, true, 4 << 20},
+		{"option --kernel=optional,nothing\n", true, false, 4 << 20},
+		{"option --kernel-buffer=64K\noption --kernel=irq\n", true, false, 64 << 10},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+		struct ip_request r;
+		char text[256];
+		uint64_t buffer;
+		bool optional;
+
+		snprintf(text, sizeof(text), "iprobe 1\nattach 5\n%s", cases[i].options);
+		assert_int_equal(ip_request_parse(text, strlen(text), &r), 0);
+		assert_int_equal(ip_request_kernel(&r, &buffer, &optional), cases[i].asked);
+		assert_int_equal(optional, cases[i].optional);
+		assert_int_equal(buffer, cases[i].buffer);
+		ip_request_clear(&r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -219,6 +251,7 @@ int main(void)
 		cmocka_unit_test(test_commands),
 		cmocka_unit_test(test_what_is_refused),
 		cmocka_unit_test(test_policy),
+		cmocka_unit_test(test_kernel),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
