@@ -184,6 +184,16 @@ int ip_descriptor_log_cut(struct ip_descriptor_log *log, uint32_t segment)
 	return open_out(log);
 }
 
+bool ip_descriptor_log_may_look(pid_t pid)
+{
+	_cleanup_closedir_ DIR *dir = NULL;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	dir = opendir(path);
+	return dir || (errno != EACCES && errno != EPERM);
+}
+
 int ip_descriptor_log_scan(struct ip_descriptor_log *log, pid_t pid, uint64_t tsc)
 {
 	const uint64_t until = ip_now_ns() + 20 * LOOK_NS;

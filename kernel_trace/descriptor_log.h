@@ -43,6 +43,9 @@ int ip_descriptor_log_cut(struct ip_descriptor_log *log, uint32_t segment);
 /* How much was written, in bytes. */
 uint64_t ip_descriptor_log_bytes(const struct ip_descriptor_log *log);
 
+/* Whether the calling thread may look at a process' descriptors; of one that has ended: yes. */
+bool ip_descriptor_log_may_look(pid_t pid);
+
 /* Notes the descriptors that a process has, as what they were from tsc on. Returns 0, or -1 with an
  * error: it cannot be written. */
 int ip_descriptor_log_scan(struct ip_descriptor_log *log, pid_t pid, uint64_t tsc);

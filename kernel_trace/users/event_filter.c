@@ -95,6 +95,7 @@ struct shown {
 	uint64_t asked;	    /* when its last check began */
 	uint64_t checked;   /* when it had ended: it is shown from then on */
 	uint64_t exec;	    /* its last exec, or what counts as one */
+	bool told[2];	    /* that something of it is missing: in its own stream, in that of all */
 };
 
 /* As who it is told that a thread runs on a CPU. */
@@ -169,6 +170,11 @@ static void hide(struct ip_event_filter *f, pid_t tid)
 	f->n--;
 }
 
+static void tell_anew(struct shown *s)
+{
+	s->told[0] = s->told[1] = false;
+}
+
 int ip_event_filter_show(struct ip_event_filter *f, pid_t tid, pid_t pid, const char *comm,
 			 uint64_t asked, uint64_t tsc)
 {
@@ -186,6 +192,7 @@ int ip_event_filter_show(struct ip_event_filter *f, pid_t tid, pid_t pid, const 
 	(*at)->pid = pid;
 	(*at)->asked = asked;
 	(*at)->checked = tsc;
+	tell_anew(*at);
 	snprintf((*at)->comm, sizeof((*at)->comm), "%s", comm);
 	return 0;
 }
@@ -199,6 +206,8 @@ static bool is_shown(const struct shown *s, uint64_t tsc)
 
 static void note_exec(struct shown *s, uint64_t tsc)
 {
+	if (s->exec < s->asked)
+		tell_anew(s);
 	s->exec = s->exec < tsc ? tsc : s->exec;
 }
 
@@ -270,11 +279,16 @@ static int tell_running(struct ip_event_filter *f, uint32_t cpu, uint64_t tsc, i
 	return put(f, true, cpu, &e, sizeof(e.header) + sizeof(e.switch_));
 }
 
-/* A thread that would be shown has to be checked first: what it did is missing. */
-static int withhold(struct ip_event_filter *f, bool all, uint32_t cpu, const struct shown *s,
+/* A thread that would be shown has to be checked first: what it did is missing. That is told once
+ * until it is shown again: how much it did, and when, is another user's affair perhaps. Nothing is
+ * known of it from then on. */
+static int withhold(struct ip_event_filter *f, bool all, uint32_t cpu, struct shown *s,
 		    uint64_t tsc)
 {
-	return s && !is_shown(s, tsc) ? f->output.lost(f->output.context, all, cpu, 1) : 0;
+	if (!s || is_shown(s, tsc) || s->told[all])
+		return 0;
+	s->told[all] = true;
+	return f->output.lost(f->output.context, all, cpu);
 }
 
 static int on_switch(struct ip_event_filter *f, uint32_t cpu, struct event *e, size_t size)
@@ -282,7 +296,7 @@ static int on_switch(struct ip_event_filter *f, uint32_t cpu, struct event *e, s
 	struct switch_fields *s = &e->switch_;
 	const int32_t prev = name_of(f, cpu, s->prev.tid, e->header.tsc),
 		      next = name_of(f, cpu, s->next.tid, e->header.tsc);
-	const struct shown *from = find(f, s->prev.tid), *to = find(f, s->next.tid);
+	struct shown *from = find(f, s->prev.tid), *to = find(f, s->next.tid);
 	const pid_t tid = s->prev.tid;
 	const bool ends = s->prev_state & DEAD;
 	int ret;
@@ -400,7 +414,7 @@ static void hide_addresses(struct event *e)
 static int of_thread(struct ip_event_filter *f, bool all, uint32_t cpu, struct event *e,
 		     size_t size)
 {
-	const struct shown *s = find(f, e->header.tid);
+	struct shown *s = find(f, e->header.tid);
 
 	if (!is_shown(s, e->header.tsc))
 		return withhold(f, all, cpu, s, e->header.tsc);
@@ -413,7 +427,7 @@ static int of_thread(struct ip_event_filter *f, bool all, uint32_t cpu, struct e
 static int on_woken(struct ip_event_filter *f, uint32_t cpu, struct event *e, size_t size)
 {
 	const int32_t name = name_of(f, cpu, e->header.tid, e->header.tsc);
-	const struct shown *s = find(f, e->woken.thread.tid);
+	struct shown *s = find(f, e->woken.thread.tid);
 
 	note_name(f, e->woken.thread.tid, e->woken.thread.comm, e->header.tsc);
 	if (!is_shown(s, e->header.tsc))
@@ -465,8 +479,7 @@ int ip_event_filter_event(struct ip_event_filter *f, bool all, uint32_t cpu, con
 	}
 }
 
-int ip_event_filter_lost(struct ip_event_filter *f, bool all, uint32_t cpu, uint64_t n,
-			 uint64_t tsc)
+int ip_event_filter_lost(struct ip_event_filter *f, bool all, uint32_t cpu, uint64_t tsc)
 {
 	/* an id may be that of another process' thread by now */
 	for (size_t i = 0; i < BUCKETS; i++)
@@ -474,7 +487,7 @@ int ip_event_filter_lost(struct ip_event_filter *f, bool all, uint32_t cpu, uint
 			note_exec(s, tsc);
 			s->pid = NOT_KNOWN;
 		}
-	return cpu < f->cpus ? f->output.lost(f->output.context, all, cpu, n) : 0;
+	return cpu < f->cpus ? f->output.lost(f->output.context, all, cpu) : 0;
 }
 
 static int by_pid(const void *left, const void *right)
@@ -514,6 +527,7 @@ void ip_event_filter_allow(struct ip_event_filter *f, pid_t pid, uint64_t asked,
 			if (s->pid == pid && s->exec >= s->asked && s->exec < asked) {
 				s->asked = asked;
 				s->checked = tsc;
+				tell_anew(s);
 			}
 }
 

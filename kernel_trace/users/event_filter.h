@@ -15,11 +15,11 @@
  *
  *   1. It is shown from a time on at which that was checked, or at which a thread that is shown has
  *      made it: it has the rights of that one then.
- *   2. An exec ends that: the program may have other rights. Its events are withheld, and counted
- *      as lost, until a check has ended in which it has executed nothing. An exec counts from when
- *      the kernel gives the process its new name, which comes before its new rights. Threads that
- *      rename themselves cannot be told from that, unless they are known not to be the first of
- *      their process, which is asked for at each check.
+ *   2. An exec ends that: the program may have other rights. Its events are withheld until a check
+ *      has ended in which it has executed nothing. That some are missing is told once until then.
+ * An exec counts from when the kernel gives the process its new name, which comes before its new
+ * rights. Threads that rename themselves cannot be told from that, unless they are known not to be
+ * the first of their process, which is asked for at each check.
  *   3. Where events were lost there may have been an exec among them, or the end of a thread: then
  *      all have to be checked again.
  *   4. Who checks tells of a process that may not be shown any more, or has other rights.
@@ -43,7 +43,8 @@ struct ip_event_filter;
 struct ip_event_filter_output {
 	/* all: of the stream of all processes, or of that of the targets */
 	int (*event)(void *context, bool all, uint32_t cpu, const uint8_t *event, size_t size);
-	int (*lost)(void *context, bool all, uint32_t cpu, uint64_t n);
+	/* events are missing behind those before. How many, and of whom, is not told */
+	int (*lost)(void *context, bool all, uint32_t cpu);
 	/* returns the process that a thread belongs to now; -1: the thread has ended */
 	pid_t (*process_of)(pid_t tid);
 	void *context;
@@ -64,8 +65,7 @@ int ip_event_filter_show(struct ip_event_filter *filter, pid_t tid, pid_t pid, c
 int ip_event_filter_event(struct ip_event_filter *filter, bool all, uint32_t cpu,
 			  const uint8_t *event, size_t size);
 /* Events were lost, up to tsc. Returns 0, or -1. */
-int ip_event_filter_lost(struct ip_event_filter *filter, bool all, uint32_t cpu, uint64_t n,
-			 uint64_t tsc);
+int ip_event_filter_lost(struct ip_event_filter *filter, bool all, uint32_t cpu, uint64_t tsc);
 
 /* For who checks: visit() is called for each process that has threads which are shown, once; a
  * negative value ends it and is returned. */

@@ -24,7 +24,7 @@ enum ip_event_word {
 	IP_EVENT_REFUSED,
 	/* from the reader, by itself */
 	IP_EVENT_EVENTS, /* events of cpu (common/trace/kernel_format.h), one behind the other */
-	IP_EVENT_LOST,	 /* size events of cpu are missing behind those before */
+	IP_EVENT_LOST,	 /* events of cpu are missing behind those before */
 	IP_EVENT_UNTIL,	 /* all events before size, a time of the TSC, have come */
 	IP_EVENT_OVER,	 /* nothing more comes: why */
 };

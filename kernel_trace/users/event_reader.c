@@ -36,11 +36,12 @@
 #define PAUSE_NS    2000000000ull /* between two checks, at most */
 #define ALIVE_NS    1000000000ull
 
-/* Events, or one loss, that were read of a CPU's buffer and not given to the filter yet. */
+/* An event, or a loss, that was read of a CPU's buffer and not given to the filter yet. */
 struct item {
-	uint64_t tsc;  /* of a loss: of the event before it */
-	uint64_t lost; /* 0: it is an event; of the beginning: when the check of it began */
-	uint32_t size; /* of the event, which follows */
+	uint64_t tsc;	/* of a loss: of the event before it */
+	uint64_t asked; /* of the beginning: when the check of it began */
+	bool lost;	/* it is a loss */
+	uint32_t size;	/* of the event, which follows */
 };
 
 struct queue {
@@ -59,7 +60,7 @@ struct packet {
 struct outgoing {
 	struct packet *packet; /* NULL: nothing was sent yet */
 	size_t used;
-	uint64_t lost; /* behind what is in the packet */
+	bool lost; /* something is missing behind what is in the packet */
 };
 
 struct reader {
@@ -127,8 +128,7 @@ static int flush(struct outgoing *o)
 		return 0;
 	lost = o->packet->head;
 	lost.word = IP_EVENT_LOST;
-	lost.size = o->lost;
-	o->lost = 0;
+	o->lost = false;
 	return send_all(&lost, sizeof(lost));
 }
 
@@ -161,14 +161,14 @@ static int on_filtered(void *context, bool all, uint32_t cpu, const uint8_t *eve
 	return gather(&r->outgoing[2 * cpu + all], all, cpu, event, size);
 }
 
-static int on_filtered_lost(void *context, bool all, uint32_t cpu, uint64_t n)
+static int on_filtered_lost(void *context, bool all, uint32_t cpu)
 {
 	struct reader *r = context;
 	struct outgoing *o = &r->outgoing[2 * cpu + all];
 
 	if (prepare(o, all, cpu) < 0)
 		return -1;
-	o->lost += n;
+	o->lost = true;
 	return 0;
 }
 
@@ -201,17 +201,14 @@ static void append(struct queue *q, const struct item *item, const uint8_t *even
 }
 
 /* Events are lost behind the last one. */
-static int put_loss(struct reader *r, struct queue *q, uint64_t n)
+static int put_loss(struct reader *r, struct queue *q)
 {
-	struct item item = {.tsc = q->last, .lost = n}, tail;
+	struct item item = {.tsc = q->last, .lost = true}, tail;
 
 	if (q->used > q->at) {
 		memcpy(&tail, q->bytes + q->tail, sizeof(tail));
-		if (tail.lost) {
-			tail.lost += n;
-			memcpy(q->bytes + q->tail, &tail, sizeof(tail));
+		if (tail.lost)
 			return 0;
-		}
 	}
 	if (!make_room(r, q, sizeof(item), true))
 		return ip_error("out of memory for events of the kernel");
@@ -223,7 +220,7 @@ static int put_loss(struct reader *r, struct queue *q, uint64_t n)
 static int put(struct reader *r, struct queue *q, const struct item *item, const uint8_t *event)
 {
 	if (!make_room(r, q, sizeof(*item) + item->size, false))
-		return put_loss(r, q, 1);
+		return put_loss(r, q);
 	append(q, item, event);
 	q->last = item->tsc;
 	return 0;
@@ -257,7 +254,7 @@ static int on_begin_state(struct reader *r, const uint8_t *event, size_t size)
 	if (r->strange)
 		return 0;
 	item.tsc = header.tsc;
-	item.lost = r->asked;
+	item.asked = r->asked;
 	if (header.id == IP_KERNEL_PROCESS_STATE) {
 		memcpy(&ids, copy + sizeof(header), sizeof(ids));
 		ids.name[15] = '\0';
@@ -313,7 +310,7 @@ static int on_lost(void *context, bool all, uint32_t cpu, uint64_t n)
 
 	if (all) /* perhaps an exec */
 		r->executed = ip_clock_now();
-	return q ? put_loss(r, q, n) : 0;
+	return q ? put_loss(r, q) : 0;
 }
 
 static pid_t process_of(pid_t tid)
@@ -358,7 +355,7 @@ static int give(struct reader *r, size_t number, const struct item *item, uint64
 	q->at += sizeof(*item) + item->size;
 	if (!item->lost)
 		return ip_event_filter_event(r->filter, number & 1, number / 2, event, item->size);
-	return ip_event_filter_lost(r->filter, number & 1, number / 2, item->lost,
+	return ip_event_filter_lost(r->filter, number & 1, number / 2,
 				    peek(q, &next) ? next.tsc : until);
 }
 
@@ -425,7 +422,7 @@ static int send_begin(struct reader *r, uint64_t until)
 	if (!r->begin.used || (until <= r->begin.last && !r->stops))
 		return 0;
 	while (ret == 0 && peek(&r->begin, &item)) {
-		if (r->executed < item.lost)
+		if (r->executed < item.asked)
 			ret = gather(&o, true, IP_KERNEL_CPUS_MAX,
 				     r->begin.bytes + r->begin.at + sizeof(item), item.size);
 		r->begin.at += sizeof(item) + item.size;

@@ -54,6 +54,7 @@ struct ip_worker_recorder {
 	 * statistics, and what went wrong (NULL: nothing). */
 	bool asked, stops;
 	pid_t joins; /* the process that was asked for; 0: none */
+	bool blind;  /* the user may not look at its descriptors */
 	int answer;
 	char *answer_text;
 	struct ip_kernel_stats stats;
@@ -223,7 +224,8 @@ static int take_lost(struct ip_worker_recorder *w, const struct ip_event_message
 	if (w->descriptors)
 		ip_descriptor_log_give_up(w->descriptors);
 	w->looked = 0;
-	return stream ? ip_kernel_stream_lost(stream, stream->lost + m->size) : -1;
+	/* how many they are is not told, nor whose */
+	return stream ? ip_kernel_stream_lost(stream, stream->lost + 1) : -1;
 }
 
 static void count(struct ip_worker_recorder *w)
@@ -276,6 +278,7 @@ static int take_until(struct ip_worker_recorder *w, uint64_t tsc)
  * what changes meanwhile is among the events. Returns whether more may come; -1 with an error. */
 static int take_answer(struct ip_worker_recorder *w, bool done)
 {
+	bool blind = false;
 	pid_t pid;
 	int ret;
 
@@ -285,8 +288,11 @@ static int take_answer(struct ip_worker_recorder *w, bool done)
 	if (w->descriptors && pid &&
 	    ip_descriptor_log_scan(w->descriptors, pid, ip_clock_now()) < 0)
 		return -1;
+	if (w->descriptors && pid)
+		blind = !ip_descriptor_log_may_look(pid);
 	pthread_mutex_lock(&w->lock);
 	w->asked = false;
+	w->blind = blind;
 	w->answer = done ? 0 : -1;
 	free(w->answer_text);
 	w->answer_text = strdup(text_of(w));
@@ -396,7 +402,13 @@ static int ask_and_wait(struct ip_worker_recorder *w, enum ip_event_word word, p
 
 int ip_worker_recorder_add(struct ip_worker_recorder *w, pid_t pid)
 {
-	return ask_and_wait(w, IP_EVENT_ADD, pid);
+	if (ask_and_wait(w, IP_EVENT_ADD, pid) < 0)
+		return -1;
+	if (w->blind)
+		ip_notice("pid %d is another user's: its files, sockets and pipes are numbers in "
+			  "the events of the kernel, without names",
+			  pid);
+	return 0;
 }
 
 int ip_worker_recorder_stats(struct ip_worker_recorder *w, struct ip_kernel_stats *ret)

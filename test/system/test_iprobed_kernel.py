@@ -22,6 +22,7 @@ from iptest.daemon_fixtures import (  # noqa: F401
     wait_until_live,
 )
 
+WITHOUT_NAMES = "are numbers in the events of the kernel, without names"
 ALLOWS = f"{POLICY}kernel:\n  users: [{ORDINARY_UID}]\n"
 
 # MODE: "own" makes calls with the number 0x600d; at a line "exec" a child of it executes FILE with
@@ -196,6 +197,8 @@ def test_own_events_and_no_more(allowing, user, other, targets, calling):
     summary = done.summary()
     assert summary["events"] > 0 and summary["kernel"]["events"] > 100, summary
     trace = folder / "trace"
+    assert WITHOUT_NAMES not in done.stderr, repr(done)
+    assert "pipe" in (trace / "iprobe" / "descriptors").read_text()
     events = check_nobody_else(trace, threads_of(target.pid))
     own = [event for event in events if event["tid"] == target.pid]
     assert {"sched_switch", "syscall_entry_poll", "syscall_exit_poll", "sched_waking"} <= {
@@ -331,6 +334,9 @@ def test_of_a_policy_that_lists_the_process(allowing, member, targets, user, cal
     assert done.returncode == 0, repr(done) + allowing.log()
     events = check_nobody_else(folder / "trace", threads_of(target.pid))
     assert 0x600D in numbers(events)
+    (line,) = [s for s in done.stderr.splitlines() if WITHOUT_NAMES in s]
+    assert f"pid {target.pid} is another user's" in line, line
+    assert (folder / "trace" / "iprobe" / "descriptors").read_text() == ""
 
 
 def test_a_child_that_executes_a_setuid_program(allowing, user, targets, calling, setuid):
@@ -353,6 +359,8 @@ def test_a_child_that_executes_a_setuid_program(allowing, user, targets, calling
     os.kill(child, signal.SIGKILL)
     events = check_nobody_else(folder / "trace", own)
     assert 0x5EC2E7 not in numbers(events)
+    # nor how much that was: it makes thousands of calls
+    assert 0 < done.summary()["kernel"]["lost"] < 100, done.summary()
     mine = [e for e in events if e["tid"] == target.pid and e["event"] == "syscall_entry_getpgid"]
     (fork,) = (e["tsc"] for e in events if e["fields"].get("child_tid") == child)
     assert mine[0]["tsc"] < fork < mine[-1]["tsc"]
