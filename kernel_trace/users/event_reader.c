@@ -27,41 +27,15 @@
 #include "kernel_trace/kernel_stream.h"
 #include "kernel_trace/recorder.h"
 #include "kernel_trace/users/event_filter.h"
+#include "kernel_trace/users/event_packets.h"
 #include "kernel_trace/users/event_protocol.h"
+#include "kernel_trace/users/event_queues.h"
 
 #define SEND_S	    10		  /* a worker that takes nothing for so long has failed */
 #define QUEUES_MOST (24u << 20)	  /* of all CPUs together */
-#define QUEUE_KEPT  (64u << 10)	  /* of a queue that is empty */
 #define CHECK_SHARE 20		  /* one part in so many of our time goes to checks */
 #define PAUSE_NS    2000000000ull /* between two checks, at most */
 #define ALIVE_NS    1000000000ull
-
-/* An event, or a loss, that was read of a CPU's buffer and not given to the filter yet. */
-struct item {
-	uint64_t tsc;	/* of a loss: of the event before it */
-	uint64_t asked; /* of the beginning: when the check of it began */
-	bool lost;	/* it is a loss */
-	uint32_t size;	/* of the event, which follows */
-};
-
-struct queue {
-	uint8_t *bytes;
-	size_t at, used, room;
-	size_t tail;   /* where the last item begins, if there is one */
-	uint64_t last; /* time of the last event that was put in */
-};
-
-/* What is to be sent of a CPU. */
-struct packet {
-	struct ip_event_message head;
-	uint8_t bytes[IP_EVENT_PACKET_MAX - sizeof(struct ip_event_message)];
-};
-
-struct outgoing {
-	struct packet *packet; /* NULL: nothing was sent yet */
-	size_t used;
-	bool lost; /* something is missing behind what is in the packet */
-};
 
 struct reader {
 	const struct ip_event_reader_options *options;
@@ -69,14 +43,13 @@ struct reader {
 	struct ip_kernel_recorder *recorder;
 	struct ip_event_filter *filter;
 	unsigned cpus;
-	size_t rooms;		   /* bytes that the queues have */
-	struct queue *queues;	   /* two of each CPU: of all processes, of the target */
-	struct outgoing *outgoing; /* likewise */
-	struct queue begin;	   /* what was so at the beginning */
-	uint64_t asked;		   /* when the check of the process began that joins */
-	uint64_t executed;	   /* when it has executed a program last, or may have */
-	uint64_t next_ns;	   /* when processes are checked again */
-	uint64_t until, told_ns;   /* what the worker was told of the time last, and when */
+	struct ip_event_queues queues;	    /* two of each CPU: of the target, of all processes */
+	struct ip_event_outgoing *outgoing; /* likewise */
+	struct ip_event_queue begin;	    /* what was so at the beginning */
+	uint64_t asked;			    /* when the check of the process began that joins */
+	uint64_t executed;		    /* when it has executed a program last, or may have */
+	uint64_t next_ns;		    /* when processes are checked again */
+	uint64_t until, told_ns; /* what the worker was told of the time last, and when */
 	bool started, stops;
 	bool refused; /* the process was */
 	bool strange; /* atomic: under the number of the process may be another, or it may not be
@@ -92,138 +65,23 @@ static void on_term(int number)
 	shutdown(the_socket, SHUT_RDWR);
 }
 
-static int send_all(const void *data, size_t size)
-{
-	ssize_t n;
-
-	do
-		n = send(the_socket, data, size, MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
-	if (n == (ssize_t)size)
-		return 0;
-	ip_error_errno("cannot send events to the worker");
-	shutdown(the_socket, SHUT_RDWR);
-	return -1;
-}
-
 static int send_word(enum ip_event_word word, uint64_t size, const char *text)
 {
-	struct packet p = {.head = {.word = word, .size = size}};
-	size_t n = text ? strnlen(text, 4096) : 0;
-
-	if (n)
-		memcpy(p.bytes, text, n);
-	return send_all(&p, sizeof(p.head) + n);
-}
-
-/* Sends what is gathered of a CPU. */
-static int flush(struct outgoing *o)
-{
-	struct ip_event_message lost;
-
-	if (o->used && send_all(o->packet, sizeof(o->packet->head) + o->used) < 0)
-		return -1;
-	o->used = 0;
-	if (!o->lost)
-		return 0;
-	lost = o->packet->head;
-	lost.word = IP_EVENT_LOST;
-	o->lost = false;
-	return send_all(&lost, sizeof(lost));
-}
-
-static int prepare(struct outgoing *o, bool all, uint32_t cpu)
-{
-	if (o->packet)
-		return 0;
-	o->packet = calloc(1, sizeof(*o->packet));
-	if (!o->packet)
-		return ip_error("out of memory");
-	o->packet->head =
-		(struct ip_event_message){.word = IP_EVENT_EVENTS, .cpu = cpu, .all = all};
-	return 0;
-}
-
-static int gather(struct outgoing *o, bool all, uint32_t cpu, const uint8_t *event, size_t size)
-{
-	if (prepare(o, all, cpu) < 0 ||
-	    ((o->lost || o->used + size > sizeof(o->packet->bytes)) && flush(o) < 0))
-		return -1;
-	memcpy(o->packet->bytes + o->used, event, size);
-	o->used += size;
-	return 0;
+	return ip_event_send_word(the_socket, word, size, text);
 }
 
 static int on_filtered(void *context, bool all, uint32_t cpu, const uint8_t *event, size_t size)
 {
 	struct reader *r = context;
 
-	return gather(&r->outgoing[2 * cpu + all], all, cpu, event, size);
+	return ip_event_gather(the_socket, &r->outgoing[2 * cpu + all], all, cpu, event, size);
 }
 
 static int on_filtered_lost(void *context, bool all, uint32_t cpu)
 {
 	struct reader *r = context;
-	struct outgoing *o = &r->outgoing[2 * cpu + all];
 
-	if (prepare(o, all, cpu) < 0)
-		return -1;
-	o->lost = true;
-	return 0;
-}
-
-/* Makes room in a queue. beyond: also where all have what they may have together. */
-static bool make_room(struct reader *r, struct queue *q, size_t size, bool beyond)
-{
-	const size_t room = 2 * q->room + size + 4096;
-	uint8_t *grown;
-
-	if (q->used + size <= q->room)
-		return true;
-	if (!beyond && r->rooms + room - q->room > QUEUES_MOST)
-		return false;
-	grown = realloc(q->bytes, room);
-	if (!grown)
-		return false;
-	r->rooms += room - q->room;
-	q->bytes = grown;
-	q->room = room;
-	return true;
-}
-
-static void append(struct queue *q, const struct item *item, const uint8_t *event)
-{
-	q->tail = q->used;
-	memcpy(q->bytes + q->used, item, sizeof(*item));
-	if (item->size)
-		memcpy(q->bytes + q->used + sizeof(*item), event, item->size);
-	q->used += sizeof(*item) + item->size;
-}
-
-/* Events are lost behind the last one. */
-static int put_loss(struct reader *r, struct queue *q)
-{
-	struct item item = {.tsc = q->last, .lost = true}, tail;
-
-	if (q->used > q->at) {
-		memcpy(&tail, q->bytes + q->tail, sizeof(tail));
-		if (tail.lost)
-			return 0;
-	}
-	if (!make_room(r, q, sizeof(item), true))
-		return ip_error("out of memory for events of the kernel");
-	append(q, &item, NULL);
-	return 0;
-}
-
-/* An event for which there is no room is lost. */
-static int put(struct reader *r, struct queue *q, const struct item *item, const uint8_t *event)
-{
-	if (!make_room(r, q, sizeof(*item) + item->size, false))
-		return put_loss(r, q);
-	append(q, item, event);
-	q->last = item->tsc;
-	return 0;
+	return ip_event_gather_loss(&r->outgoing[2 * cpu + all], all, cpu);
 }
 
 static bool is_gone(const struct reader *r)
@@ -235,7 +93,7 @@ static bool is_gone(const struct reader *r)
  * If it is still there, they are its own. Its parent is another process. */
 static int on_begin_state(struct reader *r, const uint8_t *event, size_t size)
 {
-	struct item item = {.size = size};
+	struct ip_event_item item = {.size = size};
 	uint8_t copy[IP_EVENT_SIZE_MAX];
 	struct ip_kernel_event_header header;
 	struct {
@@ -265,11 +123,9 @@ static int on_begin_state(struct reader *r, const uint8_t *event, size_t size)
 		ids.ppid = 0;
 		memcpy(copy + sizeof(header), &ids, sizeof(ids));
 	}
-	if (!make_room(r, &r->begin, sizeof(item) + size, false))
-		return ip_error("pid %d has too many threads", r->options->pid);
-	append(&r->begin, &item, copy);
-	r->begin.last = item.tsc;
-	return 0;
+	return ip_event_queue_put(&r->queues, &r->begin, &item, copy)
+		       ? 0
+		       : ip_error("pid %d has too many threads", r->options->pid);
 }
 
 /* What says that the process executes a program: the beginning, and the end. */
@@ -290,7 +146,8 @@ static int on_event(void *context, uint32_t cpu, const uint8_t *event, size_t si
 	struct reader *r = context;
 	struct ip_kernel_event_header header;
 	const struct ip_kernel_kind *kind;
-	struct item item = {.size = size};
+	struct ip_event_item item = {.size = size};
+	struct ip_event_queue *q;
 
 	if (cpu == IP_KERNEL_CPUS_MAX)
 		return on_begin_state(r, event, size);
@@ -298,19 +155,20 @@ static int on_event(void *context, uint32_t cpu, const uint8_t *event, size_t si
 	kind = ip_kernel_kind_of(header.id);
 	note_exec(r, &header, event);
 	item.tsc = header.tsc;
-	return cpu < r->cpus
-		       ? put(r, &r->queues[2 * cpu + (kind && kind->everywhere)], &item, event)
-		       : 0;
+	q = cpu < r->cpus ? &r->queues.items[2 * cpu + (kind && kind->everywhere)] : NULL;
+	return !q || ip_event_queue_put(&r->queues, q, &item, event)
+		       ? 0
+		       : ip_event_queue_put_loss(&r->queues, q);
 }
 
 static int on_lost(void *context, bool all, uint32_t cpu, uint64_t n)
 {
 	struct reader *r = context;
-	struct queue *q = cpu < r->cpus ? &r->queues[2 * cpu + all] : NULL;
+	struct ip_event_queue *q = cpu < r->cpus ? &r->queues.items[2 * cpu + all] : NULL;
 
 	if (all) /* perhaps an exec */
 		r->executed = ip_clock_now();
-	return q ? put_loss(r, q) : 0;
+	return q ? ip_event_queue_put_loss(&r->queues, q) : 0;
 }
 
 static pid_t process_of(pid_t tid)
@@ -337,77 +195,15 @@ static int check_process(void *context, pid_t pid)
 	return 0;
 }
 
-static bool peek(const struct queue *q, struct item *ret)
+/* Gives an item to the filter. */
+static int give(void *context, size_t number, const struct ip_event_item *item,
+		const uint8_t *event, uint64_t next)
 {
-	if (q->at >= q->used)
-		return false;
-	memcpy(ret, q->bytes + q->at, sizeof(*ret));
-	return true;
-}
+	const struct reader *r = context;
 
-/* Gives the first item of a queue to the filter. */
-static int give(struct reader *r, size_t number, const struct item *item, uint64_t until)
-{
-	struct queue *q = &r->queues[number];
-	const uint8_t *event = q->bytes + q->at + sizeof(*item);
-	struct item next;
-
-	q->at += sizeof(*item) + item->size;
-	if (!item->lost)
-		return ip_event_filter_event(r->filter, number & 1, number / 2, event, item->size);
-	return ip_event_filter_lost(r->filter, number & 1, number / 2,
-				    peek(q, &next) ? next.tsc : until);
-}
-
-/* So that one CPU's rush does not keep others from having room. */
-static void give_back(struct reader *r, struct queue *q)
-{
-	if (q->used || q->room <= QUEUE_KEPT)
-		return;
-	free(q->bytes);
-	q->bytes = NULL;
-	r->rooms -= q->room;
-	q->room = 0;
-}
-
-/* Gives all events before that time to the filter, in their order. */
-static int merge(struct reader *r, uint64_t until)
-{
-	for (;;) {
-		uint64_t second = until;
-		size_t first = SIZE_MAX;
-		struct item item, least = {.tsc = until};
-
-		for (size_t i = 0; i < 2 * r->cpus; i++) {
-			if (!peek(&r->queues[i], &item) || item.tsc >= second)
-				continue;
-			if (item.tsc < least.tsc) {
-				second = least.tsc;
-				least = item;
-				first = i;
-			} else {
-				second = item.tsc;
-			}
-		}
-		if (first == SIZE_MAX)
-			break;
-		do
-			if (give(r, first, &least, until) < 0)
-				return -1;
-		while (peek(&r->queues[first], &least) && least.tsc < second);
-	}
-	for (size_t i = 0; i < 2 * r->cpus; i++) {
-		struct queue *q = &r->queues[i];
-
-		if (!q->at)
-			continue;
-		memmove(q->bytes, q->bytes + q->at, q->used - q->at);
-		q->used -= q->at;
-		q->tail -= q->tail < q->at ? q->tail : q->at;
-		q->at = 0;
-		give_back(r, q);
-	}
-	return 0;
+	return item->lost ? ip_event_filter_lost(r->filter, number & 1, number / 2, next)
+			  : ip_event_filter_event(r->filter, number & 1, number / 2, event,
+						  item->size);
 }
 
 /* Sends what was so at the beginning, now that its process has been checked once more. until: all
@@ -415,23 +211,23 @@ static int merge(struct reader *r, uint64_t until)
  * was checked is dropped: it may have had other rights. */
 static int send_begin(struct reader *r, uint64_t until)
 {
-	struct outgoing o = {0};
-	struct item item;
+	struct ip_event_outgoing o = {0};
+	struct ip_event_item item;
+	const uint8_t *event;
 	int ret = 0;
 
 	if (!r->begin.used || (until <= r->begin.last && !r->stops))
 		return 0;
-	while (ret == 0 && peek(&r->begin, &item)) {
+	while (ret == 0 && (event = ip_event_queue_first(&r->begin, &item))) {
 		if (r->executed < item.asked)
-			ret = gather(&o, true, IP_KERNEL_CPUS_MAX,
-				     r->begin.bytes + r->begin.at + sizeof(item), item.size);
-		r->begin.at += sizeof(item) + item.size;
+			ret = ip_event_gather(the_socket, &o, true, IP_KERNEL_CPUS_MAX, event,
+					      item.size);
+		ip_event_queue_drop(&r->begin);
 	}
-	if (ret == 0 && o.packet)
-		ret = flush(&o);
-	r->begin.at = r->begin.used = 0;
-	give_back(r, &r->begin);
-	free(o.packet);
+	if (ret == 0)
+		ret = ip_event_send(the_socket, &o);
+	ip_event_queue_tidy(&r->queues, &r->begin);
+	ip_event_outgoing_clear(&o);
 	return ret;
 }
 
@@ -474,10 +270,10 @@ static int on_until(void *context, uint64_t tsc)
 		return keep_alive(r, now);
 	if (check_all(r) < 0)
 		return -1;
-	if (send_begin(r, tsc) < 0 || merge(r, tsc) < 0)
+	if (send_begin(r, tsc) < 0 || ip_event_queues_merge(&r->queues, tsc, give, r) < 0)
 		return -1;
 	for (size_t i = 0; i < 2 * r->cpus; i++)
-		if (flush(&r->outgoing[i]) < 0)
+		if (ip_event_send(the_socket, &r->outgoing[i]) < 0)
 			return -1;
 	r->until = tsc;
 	r->told_ns = ip_now_ns();
@@ -622,12 +418,10 @@ static void clear(struct reader *r)
 {
 	ip_kernel_recorder_destroy(r->recorder);
 	ip_event_filter_destroy(r->filter);
-	for (size_t i = 0; r->queues && i < 2 * r->cpus; i++)
-		free(r->queues[i].bytes);
 	for (size_t i = 0; r->outgoing && i < 2 * r->cpus; i++)
-		free(r->outgoing[i].packet);
-	free(r->begin.bytes);
-	free(r->queues);
+		ip_event_outgoing_clear(&r->outgoing[i]);
+	ip_event_queue_clear(&r->queues, &r->begin);
+	ip_event_queues_clear(&r->queues);
 	free(r->outgoing);
 }
 
@@ -657,10 +451,10 @@ int ip_event_reader_serve(const struct ip_event_reader_options *options)
 	sigaction(SIGTERM, &action, NULL);
 	setsockopt(the_socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
 	ip_notice_to(take_notice);
-	r.queues = calloc(2 * r.cpus, sizeof(*r.queues));
+	ip_event_queues_init(&r.queues, 2 * r.cpus, QUEUES_MOST);
 	r.outgoing = calloc(2 * r.cpus, sizeof(*r.outgoing));
 	r.filter = ip_event_filter_create(r.cpus, &output);
-	while (r.queues && r.outgoing && r.filter) {
+	while (r.queues.items && r.outgoing && r.filter) {
 		n = recv(the_socket, &m, sizeof(m), 0);
 		if (n < 0 && errno == EINTR)
 			continue;
