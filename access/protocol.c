@@ -28,6 +28,7 @@ static const struct {
 	[IP_REQUEST_ATTACH] = {"attach", 3, true},  [IP_REQUEST_DETACH] = {"detach", 2, true},
 	[IP_REQUEST_STATUS] = {"status", 2, false}, [IP_REQUEST_SNAPSHOT] = {"snapshot", 3, false},
 	[IP_REQUEST_TOP] = {"top", 2, true},	    [IP_REQUEST_FPERF] = {"fperf", 2, true},
+	[IP_REQUEST_KERNEL] = {"kernel", 0, false},
 };
 
 #define NCOMMANDS (sizeof(commands) / sizeof(*commands))
@@ -87,8 +88,8 @@ static const struct {
 	{"until", BIT(ATTACH), true},
 	{"linger", BIT(ATTACH), true},
 	{"save-counts", BIT(ATTACH), true},
-	{"kernel", BIT(ATTACH), true, true},
-	{"kernel-buffer", BIT(ATTACH), true},
+	{"kernel", BIT(ATTACH) | BIT(KERNEL), true, true},
+	{"kernel-buffer", BIT(ATTACH) | BIT(KERNEL), true},
 };
 
 const char *ip_request_refusal(enum ip_request_what what, const char *option)

@@ -4,7 +4,8 @@
  * describes them for users.
  *
  *   to iprobed, once:   iprobe 1
- *                       COMMAND PID                  attach, detach, status, snapshot, top or fperf
+ *                       COMMAND PID                  attach, detach, status, snapshot, top,
+ *                                                    fperf or kernel
  *                       leave                        (attach) the session goes on when the
  *                                                    connection ends
  *                       member                       (attach) the process is one of several that
@@ -17,10 +18,15 @@
  *                                                    lines
  *   with descriptors:   a directory (attach, snapshot); standard output, standard error
  *   to iprobed, later:  stop                         as Ctrl-C
+ *   to the client of kernel, with a descriptor: events
  *   to the client:      started ID | live ID | refused REASON | failed REASON | ended CODE |
  *                       killed SIGNAL
  *                       live: the session that is to be left is live. failed: the worker could not
  *                       be started. refused, failed, ended or killed is the last message
+ *
+ * kernel: the client records events of the kernel itself, of that process and of others. The
+ * descriptor is a socket to the process that reads them for it, which judges each process that is
+ * asked for by that socket (kernel_trace/users/event_protocol.h). The session ends with it.
  *
  * iprobed takes no option that names a file: the client opens files itself, with its own rights.
  * The client also opens the directory of a snapshot. Its descriptor goes on to the session that
@@ -46,6 +52,7 @@ enum ip_request_what {
 	IP_REQUEST_SNAPSHOT,
 	IP_REQUEST_TOP,
 	IP_REQUEST_FPERF,
+	IP_REQUEST_KERNEL,
 };
 
 struct ip_request {

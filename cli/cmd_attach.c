@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -338,6 +339,19 @@ static void clear_change(struct ip_session_change *c)
 	free(c->unused);
 }
 
+static void leave_out_kernel(struct ip_request *request)
+{
+	static const char name[] = "--kernel";
+	size_t n = 0;
+
+	for (size_t i = 0; i < request->noptions; i++)
+		if (strncmp(request->options[i], name, strlen(name)))
+			request->options[n++] = request->options[i];
+		else
+			free(request->options[i]);
+	request->noptions = n;
+}
+
 /* Asks iprobed where this user may not trace the process and iprobed is running. dir: of the trace;
  * NULL: as the command line says. Returns -1: this process is to do it; else the exit code. */
 static int ask_daemon(int pid, const struct cli_record_options *options, int argc, char **argv,
@@ -362,6 +376,8 @@ static int ask_daemon(int pid, const struct cli_record_options *options, int arg
 		ip_request_clear(&request);
 		return cli_fail();
 	}
+	if (dir) /* of several processes they are recorded once for all */
+		leave_out_kernel(&request);
 	request.member = dir;
 	cli_catch_signals();
 	return cli_via_daemon(socket, &request, dir ? dir : said);

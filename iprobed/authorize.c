@@ -136,10 +136,11 @@ int ip_iprobed_decide(const struct ip_iprobed *d, struct ip_iprobed_session *s)
 	if (s->target < 0 ||
 	    ip_credentials_of_target(pid, s->target, s->who.facts.ids.euid, &target) < 0)
 		return -1;
+	s->in_group = is_member(d, &s->who);
 	why = ip_ptrace_access_refusal(&s->who.facts, &target);
 	if (!why)
 		return 0;
-	if (!is_member(d, &s->who))
+	if (!s->in_group)
 		return ip_error("pid %d %s: iprobed lets you trace what you may trace yourself, "
 				"and nothing else",
 				pid, why);

@@ -179,6 +179,11 @@ int ip_iprobed_hand_on(struct ip_iprobed_connection *c, int worker)
 	return ip_receiver_command(&c->receiver, IP_RECEIVER_WORKER, worker, NULL);
 }
 
+int ip_iprobed_hand_over(struct ip_iprobed_connection *c, int events)
+{
+	return ip_receiver_command(&c->receiver, IP_RECEIVER_EVENTS, events, NULL);
+}
+
 int ip_iprobed_who(struct ip_iprobed_connection *c, struct ip_peer *ret)
 {
 	if (c->refusal || c->who.pidfd < 0)

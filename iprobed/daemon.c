@@ -126,6 +126,19 @@ static int start_worker_for(struct ip_iprobed *d, struct ip_iprobed_session *s,
 	return done;
 }
 
+/* The reader of kernel events is the session's worker, and sends them to the client itself. */
+static int start_reader_for(struct ip_iprobed *d, struct ip_iprobed_session *s,
+			    struct ip_iprobed_connection *c)
+{
+	_cleanup_close_ int events = -1;
+
+	if (ip_iprobed_reader_start(d, s, &events) < 0)
+		return -1;
+	s->worker = s->reader;
+	/* it ends by itself when its socket has no other end */
+	return ip_iprobed_hand_over(c, events) < 0 ? ip_error("the client has gone") : 0;
+}
+
 /* Restores what a worker that was killed has left live. */
 static int clean_up(struct ip_iprobed *d, struct ip_iprobed_session *s)
 {
@@ -180,6 +193,10 @@ static void tell_start(const struct ip_iprobed_session *s)
 		n += snprintf(text + n, sizeof(text) - n, " %s", s->request.options[i]);
 	if (s->kernel_buffer)
 		snprintf(reader, sizeof(reader), " and reader of kernel events %d", s->reader);
+	if (s->request.what == IP_REQUEST_KERNEL) {
+		ip_iprobed_log(s, "allowed%s%s", s->member ? " by the policy" : "", reader);
+		return;
+	}
 	ip_iprobed_log(s, "allowed%s, worker %d%s%s%s%s%s", s->member ? " by the policy" : "",
 		       s->worker, reader, *text ? ", with" : "", text,
 		       *s->no_events ? ", without events of the kernel: " : "", s->no_events);
@@ -196,6 +213,9 @@ static int begin(struct ip_iprobed *d, struct ip_iprobed_session *s,
 	    check_limits(d, s) < 0 ||
 	    (ip_request_changes(s->request.what) && ip_iprobed_note(d, s) < 0))
 		return -1;
+	if (s->request.what == IP_REQUEST_KERNEL)
+		return s->kernel_buffer ? start_reader_for(d, s, c)
+					: ip_error("request: kernel lacks the option --kernel");
 	if (start_worker_for(d, s, c) < 0) {
 		ip_iprobed_forget(d, s);
 		return -1;
@@ -338,9 +358,10 @@ static void reap(struct ip_iprobed *d)
 
 	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
 		if (!WIFSTOPPED(status) &&
-		    (ip_iprobed_reap_connection(d, pid) || ip_iprobed_reap_closing(d, pid) ||
-		     ip_iprobed_reap_reader(d, pid, status)))
+		    (ip_iprobed_reap_connection(d, pid) || ip_iprobed_reap_closing(d, pid)))
 			continue;
+		if (!WIFSTOPPED(status))
+			ip_iprobed_reap_reader(d, pid, status); /* some are workers, too */
 		if (pid == d->rules && !WIFSTOPPED(status)) {
 			rules_ended(d, status);
 			continue;

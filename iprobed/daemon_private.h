@@ -22,7 +22,8 @@ struct ip_iprobed_session {
 	int target;	      /* pidfd */
 	struct ip_peer who;
 	struct ip_request request;
-	bool member;
+	bool in_group;		      /* of members: they may what the policy lists */
+	bool member;		      /* the process is one that it lists */
 	struct ip_policy_entry entry; /* for a member; a copy */
 	uint64_t kernel_buffer;	      /* for events of the kernel, of each CPU; 0: none */
 	char no_events[256];	      /* why none are given, which were optional; "": see above */
@@ -108,6 +109,8 @@ int ip_iprobed_who(struct ip_iprobed_connection *c, struct ip_peer *ret);
 void ip_iprobed_bind(struct ip_iprobed_connection *c, struct ip_iprobed_session *s);
 /* Has the receiver send the client's descriptors to that socket. Returns 0 or -1. */
 int ip_iprobed_hand_on(struct ip_iprobed_connection *c, int worker);
+/* Has it send that end of the reader's socket to the client. Returns 0 or -1. */
+int ip_iprobed_hand_over(struct ip_iprobed_connection *c, int events);
 /* Sends a message to the client, if there is one. last: it is the last message, and the connection
  * ends. */
 void ip_iprobed_say(struct ip_iprobed_connection *c, bool last, const char *word, const char *what);

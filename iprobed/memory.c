@@ -107,9 +107,9 @@ int ip_iprobed_check_memory(const struct ip_iprobed *d, const struct ip_iprobed_
 	const char *less = s->kernel_buffer ? " or --kernel-buffer" : "";
 	char a[32], b[32], c[32];
 
+	needed += taken_by_reader(s->kernel_buffer);
 	if (!needed)
 		return 0;
-	needed += taken_by_reader(s->kernel_buffer);
 	for (size_t i = 0; i < d->nsessions; i++) {
 		all += taken_by(d->sessions[i]);
 		if (d->sessions[i]->who.facts.ids.ruid == s->who.facts.ids.ruid)

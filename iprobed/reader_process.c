@@ -12,7 +12,9 @@
  *      forbid them, would also keep it from seeing who processes are. No user can send it a signal,
  *      or look into it.
  *   3. Each process of which it would hand over events is judged as iprobed has judged that of the
- *      request (authorize.c), again and again.
+ *      request (authorize.c), again and again. Where the request is for events alone, its client
+ *      names some, one after the other: each is judged as iprobed would judge a request for it, by
+ *      the policy that was read before step 2.
  *   4. It ends when its worker has ended, which is told to where iprobed ends. If it is killed,
  * another process removes what it has left in tracefs: at once, or where iprobed was killed, too,
  * when the next one starts.
@@ -46,6 +48,20 @@
 
 #define SOCKET_FD 3
 #define TARGET_FD 4
+
+/* What the process is judged by. */
+struct judge {
+	const struct ip_iprobed_session *session;
+	bool several;		 /* the client names processes */
+	struct ip_policy policy; /* where there are several: for members of the group */
+	/* likewise: processes that were named; the newest of a number counts. nheld is atomic: one
+	 * thread names them, another one judges */
+	struct held {
+		pid_t pid;
+		int fd;
+	} held[IP_EVENT_TARGETS_MOST];
+	size_t nheld;
+};
 
 /* What it never needs. */
 static const unsigned short forbidden[] = {
@@ -193,6 +209,23 @@ static bool is_gone(pid_t pid, int pidfd)
 	return ip_access(name, F_OK) < 0 && errno == ENOENT;
 }
 
+/* Of several processes some may be the client's own, and others what the policy lists. */
+static const char *refusal_of_several(const struct judge *j, pid_t pid,
+				      const struct ip_target_credentials *target)
+{
+	const struct ip_iprobed_session *s = j->session;
+	const bool any = s->who.facts.effective >> CAP_SYS_PTRACE & 1;
+	const char *why = ip_ptrace_access_refusal(&s->who.facts, target);
+	_cleanup_free_ char *program = NULL;
+
+	if (!why)
+		return any || !target->mixed ? NULL : "has threads with other users or groups";
+	if (!s->in_group || ip_ptrace_access_not_plain(target))
+		return why;
+	program = ip_policy_program(pid);
+	return program && ip_policy_find(&j->policy, target, program) ? NULL : why;
+}
+
 /* Step 3. */
 static const char *refusal(const struct ip_iprobed_session *s, pid_t pid,
 			   const struct ip_target_credentials *target)
@@ -215,16 +248,29 @@ static const char *refusal(const struct ip_iprobed_session *s, pid_t pid,
 		       : "is not what the policy lists";
 }
 
+/* The descriptor of a process that was named; -1: it was not. */
+static int find_held(const struct judge *j, pid_t pid)
+{
+	if (!j->several)
+		return pid == j->session->request.pid ? TARGET_FD : -1;
+	for (size_t i = __atomic_load_n(&j->nheld, __ATOMIC_ACQUIRE); i > 0; i--)
+		if (j->held[i - 1].pid == pid)
+			return j->held[i - 1].fd;
+	return -1;
+}
+
 static enum ip_event_access access_to(void *context, pid_t pid)
 {
-	const struct ip_iprobed_session *s = context;
-	_cleanup_close_ int other = pid == s->request.pid ? -1 : ip_pidfd_open(pid);
-	const int held = pid == s->request.pid ? TARGET_FD : other;
+	const struct judge *j = context;
+	const struct ip_iprobed_session *s = j->session;
+	const int named = find_held(j, pid);
+	_cleanup_close_ int other = named >= 0 ? -1 : ip_pidfd_open(pid);
+	const int held = named >= 0 ? named : other;
 	struct ip_target_credentials target;
 	const char *why = "cannot be looked at";
 
 	if (held >= 0 && ip_credentials_of_target(pid, held, s->who.facts.ids.euid, &target) == 0)
-		why = refusal(s, pid, &target);
+		why = j->several ? refusal_of_several(j, pid, &target) : refusal(s, pid, &target);
 	if (is_gone(pid, held))
 		return IP_EVENT_GONE;
 	if (!why)
@@ -233,21 +279,57 @@ static enum ip_event_access access_to(void *context, pid_t pid)
 	return IP_EVENT_FORBIDDEN;
 }
 
-static bool lives(void *context)
+static bool lives(void *context, pid_t pid)
 {
-	return ip_pidfd_lives(TARGET_FD);
+	const int fd = find_held(context, pid);
+
+	return fd >= 0 && ip_pidfd_lives(fd);
 }
 
-static int serve(struct ip_iprobed_session *s)
+/* Descriptors of processes that have ended stay: those of numbers that were given again. */
+static int hold(void *context, pid_t pid)
 {
+	struct judge *j = context;
+	const int fd = j->nheld < IP_EVENT_TARGETS_MOST
+			       ? ip_pidfd_open(pid)
+			       : ip_error("pid %d is one process too many", pid);
+
+	if (fd < 0)
+		return -1;
+	j->held[j->nheld] = (struct held){.pid = pid, .fd = fd};
+	__atomic_store_n(&j->nheld, j->nheld + 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static int serve(struct judge *j)
+{
+	const struct ip_iprobed_session *s = j->session;
 	const struct ip_event_reader_options options = {.socket = SOCKET_FD,
-							.pid = s->request.pid,
+							.pid = j->several ? 0 : s->request.pid,
+							.hold = j->several ? hold : NULL,
 							.access = access_to,
 							.lives = lives,
-							.context = s,
+							.context = j,
 							.buffer_most = s->kernel_buffer};
 
 	return ip_event_reader_serve(&options);
+}
+
+/* In a child of iprobed. The policy is read before the rights are given up. */
+static _Noreturn void run(const struct ip_iprobed *d, const struct ip_iprobed_session *s,
+			  int socket)
+{
+	static struct judge judge;
+
+	judge.session = s;
+	judge.several = s->request.what == IP_REQUEST_KERNEL;
+	if (judge.several && s->in_group && ip_policy_load(d->options->policy, &judge.policy) < 0)
+		_exit(0); /* iprobed has read it before; the worker tells that this has ended */
+	if (part((const int[]){socket, s->target}, 2) == 0)
+		_exit(serve(&judge) < 0);
+	ip_iprobed_log(s, "the reader of kernel events cannot give up its rights: %s",
+		       ip_error_message());
+	_exit(0); /* it has left nothing */
 }
 
 int ip_iprobed_reader_start(struct ip_iprobed *d, struct ip_iprobed_session *s, int *ret)
@@ -266,13 +348,8 @@ int ip_iprobed_reader_start(struct ip_iprobed *d, struct ip_iprobed_session *s, 
 	pid = fork();
 	if (pid < 0)
 		return ip_error_errno("cannot start the reader of kernel events");
-	if (!pid) {
-		if (part((const int[]){ours, s->target}, 2) == 0)
-			_exit(serve(s) < 0);
-		ip_iprobed_log(s, "the reader of kernel events cannot give up its rights: %s",
-			       ip_error_message());
-		_exit(0); /* it has left nothing */
-	}
+	if (!pid)
+		run(d, s, ours);
 	s->reader = pid;
 	d->readers[d->nreaders++] = (struct ip_iprobed_reader){
 		.pid = pid, .uid = s->who.facts.ids.ruid, .buffer = s->kernel_buffer};

@@ -93,6 +93,11 @@ static void take_order(void)
 		ip_send_with_fds(fd, "", 1, NULL, 0, receiver.fds, receiver.nfds, MSG_DONTWAIT);
 		close(fd);
 		break;
+	case IP_RECEIVER_EVENTS:
+		ip_send_with_fds(receiver.connection, "events\n", 7, NULL, 0, &fd, 1,
+				 MSG_NOSIGNAL | MSG_DONTWAIT);
+		close(fd);
+		break;
 	case IP_RECEIVER_SAY:
 		say(order.text, n);
 		break;

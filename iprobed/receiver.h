@@ -35,6 +35,7 @@ enum ip_receiver_command {
 	IP_RECEIVER_CONNECTION, /* descriptor: the connection */
 	IP_RECEIVER_GO,		/* only the receiver has it open now */
 	IP_RECEIVER_WORKER,	/* descriptor: where to send the client's descriptors */
+	IP_RECEIVER_EVENTS,	/* descriptor: for the client, of the reader of kernel events */
 	IP_RECEIVER_SAY,	/* text for the client */
 	IP_RECEIVER_LAST_WORD,	/* text for the client; then the receiver ends */
 };

@@ -217,7 +217,8 @@ static bool collect(const struct ip_iprobed *d, const struct note *note, void *d
 	if (l->only && note->pid != l->only)
 		return true;
 	for (size_t i = 0; i < d->nsessions; i++)
-		if (d->sessions[i]->request.pid == note->pid)
+		if (d->sessions[i]->request.pid == note->pid &&
+		    d->sessions[i]->request.what != IP_REQUEST_KERNEL)
 			return true;
 	for (size_t i = 0; i < l->n; i++)
 		if (l->notes[i].pid == note->pid) {

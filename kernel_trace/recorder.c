@@ -738,6 +738,8 @@ void ip_kernel_recorder_destroy(struct ip_kernel_recorder *r)
 
 void ip_kernel_recorder_leave(const struct ip_kernel_recorder *r)
 {
+	if (r && r->worker)
+		ip_worker_recorder_leave(r->worker);
 	if (r && r->source)
 		r->source->ops->leave(r->source);
 	if (r && r->tracefs.fd >= 0)

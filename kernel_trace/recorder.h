@@ -65,8 +65,8 @@ struct ip_kernel_options {
 	 * (kernel_stream.h); nothing of other processes is recorded, and no file is written. NULL:
 	 * a trace is written. Borrowed */
 	const struct ip_kernel_sink *sink;
-	/* in a worker of iprobed: the socket of the process that reads the events for it
-	 * (worker_recorder.h); 0: this process reads them. Borrowed */
+	/* in a worker of iprobed, or its client: the socket of the process that reads the events
+	 * for it (worker_recorder.h); 0: this process reads them. Borrowed */
 	int reader;
 };
 

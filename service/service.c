@@ -452,6 +452,35 @@ static int check(const struct service *s)
 	return why ? ip_error("%s", why) : 0;
 }
 
+/* Whose events are read by another process. It is asked for one process after the other: some may
+ * be other users'. */
+static int open_reader(const struct service *s, int *ret)
+{
+	const struct ip_service_options *o = s->options;
+	_cleanup_free_ char *why = NULL;
+
+	for (size_t i = 0; o->open_reader && i < s->members.n && i < CHECKS; i++) {
+		if (o->open_reader(o->context, s->members.items[i]->process.pid, ret) == 0)
+			return 0;
+		if (!why)
+			why = strdup(ip_error_message());
+	}
+	return why ? ip_error("%s", why) : 0;
+}
+
+static int begin_kernel(struct service *s)
+{
+	const struct ip_service_options *o = s->options;
+	struct ip_kernel_options kernel;
+
+	if (!o->kernel || !o->kernel->groups)
+		return 0;
+	kernel = *o->kernel;
+	if (open_reader(s, &kernel.reader) < 0)
+		return kernel.optional ? ip_kernel_go_without(&s->sum.kernel) : -1;
+	return ip_service_kernel_begin(&kernel, s->dirs, s->written, &s->sum.kernel, &s->kernel);
+}
+
 static int record(struct service *s)
 {
 	const struct ip_service_options *o = s->options;
@@ -465,8 +494,7 @@ static int record(struct service *s)
 		return -1;
 	if (o->dir && ip_member_dirs_create(o->dir, text, &s->dirs) < 0)
 		return -1;
-	if (o->kernel && o->kernel->groups &&
-	    ip_service_kernel_begin(o->kernel, s->dirs, s->written, &s->sum.kernel, &s->kernel) < 0)
+	if (begin_kernel(s) < 0)
 		return -1;
 	start_due(s, s->start_ns);
 	while ((ret = step(s)) > 0)

@@ -62,6 +62,10 @@ struct ip_service_options {
 	const char *dir; /* of the traces; NULL: none is made */
 	/* events of the kernel, of all processes (kernel_events.h); NULL: none. With dir only */
 	const struct ip_kernel_options *kernel;
+	/* where another process may read them for this one: opens the socket to it (reader of
+	 * kernel), for a process and all others of the choice. *ret: 0: this process reads them.
+	 * Returns 0, or -1 with an error. NULL: not called */
+	int (*open_reader)(void *context, pid_t pid, int *ret);
 	uint64_t duration_ns;
 	/* begins, runs and ends the session of one process, in the worker */
 	int (*work)(void *context, const struct ip_service_task *task, int socket,

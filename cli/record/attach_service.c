@@ -13,6 +13,7 @@
 
 #include "cli/args/each_process.h"
 #include "cli/record/attach.h"
+#include "cli/record/daemon_events.h"
 #include "cli/record/error_groups.h"
 #include "cli/record/live_line.h"
 #include "cli/record/shared_notice.h"
@@ -48,6 +49,7 @@ struct service {
 	size_t recorded, changed, without; /* without: there was nothing to record */
 	size_t most_functions;		   /* of a process */
 	struct ip_kernel_stats kernel;
+	struct cli_daemon_events events; /* of the kernel, where iprobed reads them */
 };
 
 /* ---- the worker's side ---- */
@@ -383,6 +385,15 @@ static int check_requests(void *context, const struct ip_service_process *proces
 	return ip_session_check_requests(process->pid, &s->options->session);
 }
 
+static int open_reader(void *context, pid_t pid, int *ret)
+{
+	struct service *s = context;
+	const int got = cli_daemon_events_open(pid, &s->options->session.kernel, &s->events);
+
+	*ret = got > 0 ? s->events.reader : 0;
+	return got < 0 ? -1 : 0;
+}
+
 static int preview_each(void *context, const struct ip_service_process *process)
 {
 	const struct service *s = context;
@@ -424,10 +435,12 @@ int cli_attach_service(const struct ip_service_choice *choice,
 			    .options = options,
 			    .argc = argc,
 			    .argv = argv,
-			    .start_ns = ip_now_ns()};
+			    .start_ns = ip_now_ns(),
+			    .events.connection = -1};
 	const struct ip_service_options service = {.choice = *choice,
 						   .dir = options->session.dir,
 						   .kernel = &options->session.kernel,
+						   .open_reader = open_reader,
 						   .duration_ns = options->session.duration_ns,
 						   .work = work,
 						   .on_end = take_result,
@@ -461,6 +474,7 @@ int cli_attach_service(const struct ip_service_choice *choice,
 	cli_told_once_begin();
 	cli_catch_signals();
 	done = ip_service_record(&service, &sum);
+	cli_daemon_events_close(&s.events);
 	s.kernel = sum.kernel;
 	if (sum.kernel.no_space)
 		s.gaps.end = IP_END_NO_SPACE;

@@ -87,15 +87,20 @@ struct event {
 	};
 } __attribute__((packed));
 
-/* A thread that is shown, or was until its exec. */
+struct check {
+	uint64_t asked; /* when it began */
+	uint64_t ended; /* the thread is shown from then on; 0: there was none */
+};
+
+/* A thread that is shown, or was until its exec. A process may become a target while events wait
+ * that are older: of a thread that is shown already, or of one that had its id before. */
 struct shown {
 	struct shown *next; /* of the bucket */
 	pid_t tid, pid;	    /* pid: NOT_KNOWN, ENDED, or its process */
 	char comm[16];	    /* as an event has named it last */
-	uint64_t asked;	    /* when its last check began */
-	uint64_t checked;   /* when it had ended: it is shown from then on */
-	uint64_t exec;	    /* its last exec, or what counts as one */
-	bool told[2];	    /* that something of it is missing: in its own stream, in that of all */
+	struct check check, later;
+	uint64_t exec; /* its last exec, or what counts as one */
+	bool told[2];  /* that something of it is missing: in its own stream, in that of all */
 };
 
 /* As who it is told that a thread runs on a CPU. */
@@ -175,38 +180,79 @@ static void tell_anew(struct shown *s)
 	s->told[0] = s->told[1] = false;
 }
 
-int ip_event_filter_show(struct ip_event_filter *f, pid_t tid, pid_t pid, const char *comm,
-			 uint64_t asked, uint64_t tsc)
+/* What it has executed while it was checked may be another program than the one that was found. */
+static bool holds(const struct check *c, const struct shown *s)
+{
+	return c->ended && s->exec < c->asked;
+}
+
+/* Whether a thread is shown at that time. */
+static bool is_shown(const struct shown *s, uint64_t tsc)
+{
+	return s && ((s->check.ended <= tsc && holds(&s->check, s)) ||
+		     (s->later.ended <= tsc && holds(&s->later, s)));
+}
+
+/* Makes an entry for a thread where it has none. NULL with an error; *ret_full: there are too many
+ * threads. */
+static struct shown *make(struct ip_event_filter *f, pid_t tid, bool *ret_full)
 {
 	struct shown **at = place_of(f, tid);
 
+	*ret_full = !*at && f->n >= IP_EVENT_FILTER_THREADS;
+	if (*at || *ret_full)
+		return *at;
+	*at = calloc(1, sizeof(**at));
 	if (!*at) {
-		if (f->n >= IP_EVENT_FILTER_THREADS)
-			return 0;
-		*at = calloc(1, sizeof(**at));
-		if (!*at)
-			return ip_error("out of memory");
-		f->n++;
+		ip_error("out of memory");
+		return NULL;
 	}
+	f->n++;
 	(*at)->tid = tid;
-	(*at)->pid = pid;
-	(*at)->asked = asked;
-	(*at)->checked = tsc;
-	tell_anew(*at);
-	snprintf((*at)->comm, sizeof((*at)->comm), "%s", comm);
+	return *at;
+}
+
+int ip_event_filter_show(struct ip_event_filter *f, pid_t tid, pid_t pid, const char *comm,
+			 uint64_t asked, uint64_t tsc)
+{
+	const struct check check = {asked, tsc};
+	bool full;
+	struct shown *s = make(f, tid, &full);
+
+	if (!s)
+		return full ? 0 : -1;
+	if (holds(&s->check, s)) {
+		s->later = check;
+	} else {
+		s->check = check;
+		s->later = (struct check){0};
+		tell_anew(s);
+	}
+	s->pid = pid;
+	snprintf(s->comm, sizeof(s->comm), "%s", comm);
 	return 0;
 }
 
-/* Whether a thread is shown at that time. What it has executed while it was checked may be another
- * program than the one that was found. */
-static bool is_shown(const struct shown *s, uint64_t tsc)
+/* The thread has ended, or another one gets its id. Of one that is checked later nothing is known
+ * yet. */
+static void end(struct ip_event_filter *f, pid_t tid, uint64_t tsc)
 {
-	return s && s->checked <= tsc && s->exec < s->asked;
+	struct shown *s = find(f, tid);
+
+	if (!s)
+		return;
+	if (s->later.ended > tsc) {
+		s->check = s->later;
+		s->later = (struct check){0};
+		tell_anew(s);
+	} else if (s->check.ended <= tsc) {
+		hide(f, tid);
+	}
 }
 
 static void note_exec(struct shown *s, uint64_t tsc)
 {
-	if (s->exec < s->asked)
+	if (holds(&s->check, s) || holds(&s->later, s))
 		tell_anew(s);
 	s->exec = s->exec < tsc ? tsc : s->exec;
 }
@@ -319,20 +365,28 @@ static int on_switch(struct ip_event_filter *f, uint32_t cpu, struct event *e, s
 		ret = put(f, true, cpu, e, size);
 	}
 	if (ends && tid)
-		hide(f, tid);
+		end(f, tid, e->header.tsc);
 	return ret;
 }
 
 static int on_fork(struct ip_event_filter *f, uint32_t cpu, struct event *e, size_t size)
 {
+	const struct check check = {e->header.tsc, e->header.tsc};
 	const pid_t child = e->fork.child_tid;
+	struct shown *s;
+	bool full;
 
 	note_name(f, e->fork.parent_tid, e->fork.parent_comm, e->header.tsc);
-	hide(f, child); /* of another thread that had the id before */
+	end(f, child, e->header.tsc); /* of another thread that had the id before */
 	if (!is_shown(find(f, e->fork.parent_tid), e->header.tsc))
 		return 0;
-	if (ip_event_filter_show(f, child, NOT_KNOWN, "", e->header.tsc, e->header.tsc) < 0)
+	s = make(f, child, &full);
+	if (!s && !full)
 		return -1;
+	if (s && s->check.ended) /* it has become a target since */
+		s->later = s->check;
+	if (s)
+		s->check = check;
 	note_name(f, child, e->fork.child_comm, e->header.tsc);
 	/* the thread that runs is the parent */
 	e->header.tid = e->fork.parent_tid;
@@ -366,11 +420,17 @@ static void on_rename(struct ip_event_filter *f, const struct event *e)
 static void on_exec(struct ip_event_filter *f, const struct event *e)
 {
 	struct shown *old = find(f, e->exec.old_tid), *s = find(f, e->exec.tid);
-	const pid_t pid = old ? old->pid : NOT_KNOWN;
+	bool full;
 
-	if (old && !s &&
-	    ip_event_filter_show(f, e->exec.tid, pid, old->comm, old->asked, old->checked) == 0)
-		s = find(f, e->exec.tid);
+	if (old && !s) {
+		s = make(f, e->exec.tid, &full);
+		if (s) {
+			s->pid = old->pid;
+			s->check = old->check;
+			s->later = old->later;
+			memcpy(s->comm, old->comm, sizeof(s->comm));
+		}
+	}
 	if (old && old != s)
 		hide(f, e->exec.old_tid);
 	if (!s)
@@ -524,9 +584,10 @@ void ip_event_filter_allow(struct ip_event_filter *f, pid_t pid, uint64_t asked,
 {
 	for (size_t i = 0; i < BUCKETS; i++)
 		for (struct shown *s = f->buckets[i]; s; s = s->next)
-			if (s->pid == pid && s->exec >= s->asked && s->exec < asked) {
-				s->asked = asked;
-				s->checked = tsc;
+			if (s->pid == pid && !holds(&s->check, s) && !holds(&s->later, s) &&
+			    s->exec < asked) {
+				s->check = (struct check){asked, tsc};
+				s->later = (struct check){0};
 				tell_anew(s);
 			}
 }

@@ -40,7 +40,7 @@ int ip_event_send_word(int socket, enum ip_event_word word, uint64_t size, const
 	return send_all(socket, &p, sizeof(p.head) + n);
 }
 
-int ip_event_send(int socket, struct ip_event_outgoing *o)
+int ip_event_send(int socket, struct ip_event_writer *o)
 {
 	struct ip_event_message lost;
 
@@ -55,7 +55,7 @@ int ip_event_send(int socket, struct ip_event_outgoing *o)
 	return send_all(socket, &lost, sizeof(lost));
 }
 
-static int prepare(struct ip_event_outgoing *o, bool all, uint32_t cpu)
+static int prepare(struct ip_event_writer *o, bool all, uint32_t cpu)
 {
 	if (o->packet)
 		return 0;
@@ -67,7 +67,7 @@ static int prepare(struct ip_event_outgoing *o, bool all, uint32_t cpu)
 	return 0;
 }
 
-int ip_event_gather(int socket, struct ip_event_outgoing *o, bool all, uint32_t cpu,
+int ip_event_gather(int socket, struct ip_event_writer *o, bool all, uint32_t cpu,
 		    const uint8_t *event, size_t size)
 {
 	if (prepare(o, all, cpu) < 0 || ((o->lost || o->used + size > sizeof(o->packet->bytes)) &&
@@ -78,7 +78,7 @@ int ip_event_gather(int socket, struct ip_event_outgoing *o, bool all, uint32_t 
 	return 0;
 }
 
-int ip_event_gather_loss(struct ip_event_outgoing *o, bool all, uint32_t cpu)
+int ip_event_gather_loss(struct ip_event_writer *o, bool all, uint32_t cpu)
 {
 	if (prepare(o, all, cpu) < 0)
 		return -1;
@@ -86,8 +86,8 @@ int ip_event_gather_loss(struct ip_event_outgoing *o, bool all, uint32_t cpu)
 	return 0;
 }
 
-void ip_event_outgoing_clear(struct ip_event_outgoing *o)
+void ip_event_writer_clear(struct ip_event_writer *o)
 {
 	free(o->packet);
-	*o = (struct ip_event_outgoing){0};
+	*o = (struct ip_event_writer){0};
 }

@@ -14,7 +14,7 @@
 struct ip_event_packet;
 
 /* What is to be sent of a stream. It begins as zeros. */
-struct ip_event_outgoing {
+struct ip_event_writer {
 	struct ip_event_packet *packet; /* NULL: nothing was sent yet */
 	size_t used;
 	bool lost; /* something is missing behind what is in the packet */
@@ -22,12 +22,12 @@ struct ip_event_outgoing {
 
 /* Each returns 0, or -1 with an error: then the socket is shut down, unless memory ran out. all,
  * cpu: as in the message. */
-int ip_event_gather(int socket, struct ip_event_outgoing *outgoing, bool all, uint32_t cpu,
+int ip_event_gather(int socket, struct ip_event_writer *writer, bool all, uint32_t cpu,
 		    const uint8_t *event, size_t size);
-int ip_event_gather_loss(struct ip_event_outgoing *outgoing, bool all, uint32_t cpu);
+int ip_event_gather_loss(struct ip_event_writer *writer, bool all, uint32_t cpu);
 /* Sends what is gathered. */
-int ip_event_send(int socket, struct ip_event_outgoing *outgoing);
-void ip_event_outgoing_clear(struct ip_event_outgoing *outgoing);
+int ip_event_send(int socket, struct ip_event_writer *writer);
+void ip_event_writer_clear(struct ip_event_writer *writer);
 
 /* text: NULL: none. */
 int ip_event_send_word(int socket, enum ip_event_word word, uint64_t size, const char *text);

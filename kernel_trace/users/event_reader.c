@@ -30,6 +30,7 @@
 #include "kernel_trace/users/event_packets.h"
 #include "kernel_trace/users/event_protocol.h"
 #include "kernel_trace/users/event_queues.h"
+#include "kernel_trace/users/event_targets.h"
 
 #define SEND_S	    10		  /* a worker that takes nothing for so long has failed */
 #define QUEUES_MOST (24u << 20)	  /* of all CPUs together */
@@ -43,17 +44,12 @@ struct reader {
 	struct ip_kernel_recorder *recorder;
 	struct ip_event_filter *filter;
 	unsigned cpus;
-	struct ip_event_queues queues;	    /* two of each CPU: of the target, of all processes */
-	struct ip_event_outgoing *outgoing; /* likewise */
-	struct ip_event_queue begin;	    /* what was so at the beginning */
-	uint64_t asked;			    /* when the check of the process began that joins */
-	uint64_t executed;		    /* when it has executed a program last, or may have */
-	uint64_t next_ns;		    /* when processes are checked again */
+	struct ip_event_queues queues;	 /* two of each CPU: of the target, of all processes */
+	struct ip_event_writer *writers; /* likewise */
+	struct ip_event_targets targets;
+	uint64_t next_ns;	 /* when processes are checked again */
 	uint64_t until, told_ns; /* what the worker was told of the time last, and when */
 	bool started, stops;
-	bool refused; /* the process was */
-	bool strange; /* atomic: under the number of the process may be another, or it may not be
-		       * shown any more */
 	char notice[1024];
 };
 
@@ -74,71 +70,14 @@ static int on_filtered(void *context, bool all, uint32_t cpu, const uint8_t *eve
 {
 	struct reader *r = context;
 
-	return ip_event_gather(the_socket, &r->outgoing[2 * cpu + all], all, cpu, event, size);
+	return ip_event_gather(the_socket, &r->writers[2 * cpu + all], all, cpu, event, size);
 }
 
 static int on_filtered_lost(void *context, bool all, uint32_t cpu)
 {
 	struct reader *r = context;
 
-	return ip_event_gather_loss(&r->outgoing[2 * cpu + all], all, cpu);
-}
-
-static bool is_gone(const struct reader *r)
-{
-	return r->options->lives && !r->options->lives(r->options->context);
-}
-
-/* What was so when the process was taken in: read of /proc, of its own threads, by their numbers.
- * If it is still there, they are its own. Its parent is another process. */
-static int on_begin_state(struct reader *r, const uint8_t *event, size_t size)
-{
-	struct ip_event_item item = {.size = size};
-	uint8_t copy[IP_EVENT_SIZE_MAX];
-	struct ip_kernel_event_header header;
-	struct {
-		int32_t tid, pid, ppid;
-		char name[16];
-	} ids;
-
-	if (size < sizeof(header) || size > sizeof(copy))
-		return 0;
-	memcpy(copy, event, size);
-	memcpy(&header, copy, sizeof(header));
-	if ((int)(size - sizeof(header)) != ip_kernel_fields_size(header.id))
-		return 0;
-	if (is_gone(r))
-		__atomic_store_n(&r->strange, true, __ATOMIC_RELEASE);
-	if (r->strange)
-		return 0;
-	item.tsc = header.tsc;
-	item.asked = r->asked;
-	if (header.id == IP_KERNEL_PROCESS_STATE) {
-		memcpy(&ids, copy + sizeof(header), sizeof(ids));
-		ids.name[15] = '\0';
-		if (ids.pid == r->options->pid &&
-		    ip_event_filter_show(r->filter, ids.tid, ids.pid, ids.name, r->asked,
-					 header.tsc) < 0)
-			return -1;
-		ids.ppid = 0;
-		memcpy(copy + sizeof(header), &ids, sizeof(ids));
-	}
-	return ip_event_queue_put(&r->queues, &r->begin, &item, copy)
-		       ? 0
-		       : ip_error("pid %d has too many threads", r->options->pid);
-}
-
-/* What says that the process executes a program: the beginning, and the end. */
-static void note_exec(struct reader *r, const struct ip_kernel_event_header *header,
-		      const uint8_t *event)
-{
-	int32_t tid;
-
-	if (header->id != IP_KERNEL_SCHED_EXEC && header->id != IP_KERNEL_TASK_RENAME)
-		return;
-	memcpy(&tid, event + sizeof(*header), sizeof(tid));
-	if (tid == r->options->pid && header->tsc > r->executed)
-		r->executed = header->tsc;
+	return ip_event_gather_loss(&r->writers[2 * cpu + all], all, cpu);
 }
 
 static int on_event(void *context, uint32_t cpu, const uint8_t *event, size_t size)
@@ -150,10 +89,10 @@ static int on_event(void *context, uint32_t cpu, const uint8_t *event, size_t si
 	struct ip_event_queue *q;
 
 	if (cpu == IP_KERNEL_CPUS_MAX)
-		return on_begin_state(r, event, size);
+		return ip_event_targets_begin_state(&r->targets, event, size);
 	memcpy(&header, event, sizeof(header));
 	kind = ip_kernel_kind_of(header.id);
-	note_exec(r, &header, event);
+	ip_event_targets_note(&r->targets, &header, event);
 	item.tsc = header.tsc;
 	q = cpu < r->cpus ? &r->queues.items[2 * cpu + (kind && kind->everywhere)] : NULL;
 	return !q || ip_event_queue_put(&r->queues, q, &item, event)
@@ -166,8 +105,8 @@ static int on_lost(void *context, bool all, uint32_t cpu, uint64_t n)
 	struct reader *r = context;
 	struct ip_event_queue *q = cpu < r->cpus ? &r->queues.items[2 * cpu + all] : NULL;
 
-	if (all) /* perhaps an exec */
-		r->executed = ip_clock_now();
+	if (all)
+		ip_event_targets_note_loss(&r->targets, ip_clock_now());
 	return q ? ip_event_queue_put_loss(&r->queues, q) : 0;
 }
 
@@ -181,7 +120,12 @@ static int check_process(void *context, pid_t pid)
 {
 	struct reader *r = context;
 	const uint64_t now = ip_clock_now();
+	struct ip_event_target *t = ip_event_targets_find(&r->targets, pid);
 
+	if (t && ip_event_target_is_strange(t)) {
+		ip_event_filter_refuse(r->filter, pid);
+		return 0;
+	}
 	switch (r->options->access(r->options->context, pid)) {
 	case IP_EVENT_ALLOWED:
 		ip_event_filter_allow(r->filter, pid, now, ip_clock_now());
@@ -190,6 +134,8 @@ static int check_process(void *context, pid_t pid)
 		break;
 	case IP_EVENT_FORBIDDEN:
 		ip_event_filter_refuse(r->filter, pid);
+		if (t)
+			ip_event_target_set_strange(t);
 		return pid == r->options->pid ? -1 : 0;
 	}
 	return 0;
@@ -204,31 +150,6 @@ static int give(void *context, size_t number, const struct ip_event_item *item,
 	return item->lost ? ip_event_filter_lost(r->filter, number & 1, number / 2, next)
 			  : ip_event_filter_event(r->filter, number & 1, number / 2, event,
 						  item->size);
-}
-
-/* Sends what was so at the beginning, now that its process has been checked once more. until: all
- * events before that have come. What was read of a program that the process has executed since it
- * was checked is dropped: it may have had other rights. */
-static int send_begin(struct reader *r, uint64_t until)
-{
-	struct ip_event_outgoing o = {0};
-	struct ip_event_item item;
-	const uint8_t *event;
-	int ret = 0;
-
-	if (!r->begin.used || (until <= r->begin.last && !r->stops))
-		return 0;
-	while (ret == 0 && (event = ip_event_queue_first(&r->begin, &item))) {
-		if (r->executed < item.asked)
-			ret = ip_event_gather(the_socket, &o, true, IP_KERNEL_CPUS_MAX, event,
-					      item.size);
-		ip_event_queue_drop(&r->begin);
-	}
-	if (ret == 0)
-		ret = ip_event_send(the_socket, &o);
-	ip_event_queue_tidy(&r->queues, &r->begin);
-	ip_event_outgoing_clear(&o);
-	return ret;
 }
 
 static uint64_t cpu_ns(void)
@@ -263,17 +184,18 @@ static int on_until(void *context, uint64_t tsc)
 	struct reader *r = context;
 	const uint64_t now = ip_now_ns();
 
-	if (__atomic_load_n(&r->strange, __ATOMIC_ACQUIRE))
+	if (r->options->pid && r->targets.n && ip_event_target_is_strange(&r->targets.items[0]))
 		return ip_error("pid %d is not recorded", r->options->pid);
 	/* what was read waits for the check */
 	if (now < r->next_ns && !r->stops)
 		return keep_alive(r, now);
 	if (check_all(r) < 0)
 		return -1;
-	if (send_begin(r, tsc) < 0 || ip_event_queues_merge(&r->queues, tsc, give, r) < 0)
+	if (ip_event_targets_send_begin(&r->targets, the_socket, tsc, r->stops) < 0 ||
+	    ip_event_queues_merge(&r->queues, tsc, give, r) < 0)
 		return -1;
 	for (size_t i = 0; i < 2 * r->cpus; i++)
-		if (ip_event_send(the_socket, &r->outgoing[i]) < 0)
+		if (ip_event_send(the_socket, &r->writers[i]) < 0)
 			return -1;
 	r->until = tsc;
 	r->told_ns = ip_now_ns();
@@ -346,13 +268,13 @@ static int begin(struct reader *r, const struct ip_event_message *m)
 	return ip_kernel_recorder_create(&o, -1, &r->recorder);
 }
 
-static int judge(struct reader *r)
+static int judge(const struct reader *r, pid_t pid)
 {
-	switch (r->options->access(r->options->context, r->options->pid)) {
+	switch (r->options->access(r->options->context, pid)) {
 	case IP_EVENT_ALLOWED:
 		return 0;
 	case IP_EVENT_GONE:
-		return ip_error("pid %d has ended", r->options->pid);
+		return ip_error("pid %d has ended", pid);
 	default:
 		return -1;
 	}
@@ -360,29 +282,34 @@ static int judge(struct reader *r)
 
 /* Step 2. The process is judged before anything is switched on, and once more when execs are told
  * of. What is read by its number is its own if it has not ended by then: otherwise nothing more is
- * read for this worker. */
+ * read of it for this worker. */
 static int add(struct reader *r, const struct ip_event_message *m)
 {
-	if (!r->recorder || m->number != r->options->pid)
+	struct ip_event_target *t;
+
+	if (!r->recorder || m->number <= 0 || (r->options->pid && m->number != r->options->pid))
 		return ip_error("pid %d is not the process that was asked for", m->number);
-	if (r->refused)
+	t = ip_event_targets_take(&r->targets, m->number);
+	if (!t)
+		return -1;
+	if (t->refused || ip_event_target_is_strange(t))
 		return ip_error("pid %d was refused before", m->number);
-	r->refused = true; /* unless all goes well */
-	if (judge(r) < 0)
+	t->refused = true; /* unless all goes well */
+	if (judge(r, t->pid) < 0)
 		return -1;
 	if (!r->started && ip_kernel_recorder_start(r->recorder) < 0)
 		return -1;
 	r->started = true;
-	r->asked = ip_clock_now();
-	if (judge(r) < 0) {
-		__atomic_store_n(&r->strange, true, __ATOMIC_RELEASE);
+	t->asked = ip_clock_now();
+	if (judge(r, t->pid) < 0) {
+		ip_event_target_set_strange(t);
 		return -1;
 	}
 	if (ip_kernel_recorder_add(r->recorder, m->number) < 0)
 		return -1;
-	if (__atomic_load_n(&r->strange, __ATOMIC_ACQUIRE) || is_gone(r))
+	if (ip_event_target_is_strange(t) || ip_event_target_is_gone(&r->targets, t))
 		return ip_error("pid %d has ended", m->number);
-	r->refused = false;
+	t->refused = false;
 	return 0;
 }
 
@@ -418,11 +345,11 @@ static void clear(struct reader *r)
 {
 	ip_kernel_recorder_destroy(r->recorder);
 	ip_event_filter_destroy(r->filter);
-	for (size_t i = 0; r->outgoing && i < 2 * r->cpus; i++)
-		ip_event_outgoing_clear(&r->outgoing[i]);
-	ip_event_queue_clear(&r->queues, &r->begin);
+	for (size_t i = 0; r->writers && i < 2 * r->cpus; i++)
+		ip_event_writer_clear(&r->writers[i]);
+	ip_event_targets_clear(&r->targets);
 	ip_event_queues_clear(&r->queues);
-	free(r->outgoing);
+	free(r->writers);
 }
 
 int ip_event_reader_serve(const struct ip_event_reader_options *options)
@@ -438,7 +365,9 @@ int ip_event_reader_serve(const struct ip_event_reader_options *options)
 	const long cpus = sysconf(_SC_NPROCESSORS_CONF);
 	ssize_t n;
 
-	r = (struct reader){.options = options, .cpus = cpus > 0 ? cpus : 1};
+	memset(&r, 0, sizeof(r));
+	r.options = options;
+	r.cpus = cpus > 0 ? cpus : 1;
 	r.sink = (struct ip_kernel_sink){.event = on_event,
 					 .lost = on_lost,
 					 .until = on_until,
@@ -452,9 +381,12 @@ int ip_event_reader_serve(const struct ip_event_reader_options *options)
 	setsockopt(the_socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
 	ip_notice_to(take_notice);
 	ip_event_queues_init(&r.queues, 2 * r.cpus, QUEUES_MOST);
-	r.outgoing = calloc(2 * r.cpus, sizeof(*r.outgoing));
+	r.writers = calloc(2 * r.cpus, sizeof(*r.writers));
 	r.filter = ip_event_filter_create(r.cpus, &output);
-	while (r.queues.items && r.outgoing && r.filter) {
+	r.targets.options = options;
+	r.targets.filter = r.filter;
+	r.targets.queues = &r.queues;
+	while (r.queues.items && r.writers && r.filter) {
 		n = recv(the_socket, &m, sizeof(m), 0);
 		if (n < 0 && errno == EINTR)
 			continue;

@@ -7,14 +7,15 @@
  * (event_filter.h), and nothing else comes to memory of the worker.
  *
  *   1. The worker asks for groups of events: instances are made (recorder.h).
- *   2. It asks for the one process that the reader was started for. Whether the user may trace it
- * is checked before anything is recorded, and again when execs are recorded. Its threads are
- *      listed by number: it is refused if it has ended meanwhile.
+ *   2. It asks for the one process that the reader was started for, or for some, one after the
+ *      other. Whether the user may trace it is checked before anything is recorded of it, and again
+ *      when execs are recorded. Its threads are listed by number: it is refused if it has ended
+ *      meanwhile.
  *   3. In each round the buffers are read first. Then each process that is shown is checked: its
  *      identity now is that of all its events that were read, unless it has executed a program
  *      since the last check, which is among the events. Only then the events are filtered, in the
  *      order of time, and sent. A process that is not what the user may trace any more is not shown
- *      from then on. If it is that of step 2, the recording is over.
+ *      from then on. If it is the one process of step 2, the recording is over.
  *   4. The instances are removed when the worker asks for it, or is gone. Where this process is
  *      killed the next one that records events of the kernel removes them (instance.h).
  */
@@ -26,6 +27,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#define IP_EVENT_TARGETS_MOST 4096u /* processes of step 2 */
+
 enum ip_event_access {
 	IP_EVENT_FORBIDDEN = -1, /* the error says why */
 	IP_EVENT_GONE,		 /* there is no such process */
@@ -34,12 +37,15 @@ enum ip_event_access {
 
 struct ip_event_reader_options {
 	int socket;
-	pid_t pid; /* the process; step 2 */
+	pid_t pid; /* the one process; 0: the worker asks for some; step 2 */
+	/* that is asked for now: by its number no other one is meant later. Returns 0, or -1 with
+	 * an error. NULL: not called */
+	int (*hold)(void *context, pid_t pid);
 	/* asks whether a process, a child of that one perhaps, may be shown to the user now */
 	enum ip_event_access (*access)(void *context, pid_t pid);
-	/* whether the process `pid` is still there: then the number is its own. NULL: it is always
-	 * there */
-	bool (*lives)(void *context);
+	/* whether the process that was asked for is still there: then the number is its own. NULL:
+	 * it is always there */
+	bool (*lives)(void *context, pid_t pid);
 	void *context;
 	uint64_t buffer_most; /* bytes for each CPU and instance */
 };

@@ -452,6 +452,11 @@ int ip_worker_recorder_stop(struct ip_worker_recorder *w)
 	return ret;
 }
 
+void ip_worker_recorder_leave(const struct ip_worker_recorder *w)
+{
+	close(w->socket);
+}
+
 void ip_worker_recorder_destroy(struct ip_worker_recorder *w)
 {
 	if (!w)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The recorder of a worker of iprobed: it writes the events that another process reads and filters
- * (event_reader.h), which come by a socket. recorder.h has its operations, which call these where
- * the options name that socket.
+ * The recorder of a worker of iprobed, or for several processes of its client: it writes the events
+ * that another process reads and filters (event_reader.h), which come by a socket. recorder.h has
+ * its operations, which call these where the options name that socket.
  *
  * The thread that writes gives up all capabilities first: it has the user's rights and no others.
  */
@@ -25,6 +25,8 @@ int ip_worker_recorder_start(struct ip_worker_recorder *recorder);
 int ip_worker_recorder_add(struct ip_worker_recorder *recorder, pid_t pid);
 int ip_worker_recorder_stats(struct ip_worker_recorder *recorder, struct ip_kernel_stats *ret);
 int ip_worker_recorder_stop(struct ip_worker_recorder *recorder);
+/* In a process that was forked meanwhile: closes the socket. */
+void ip_worker_recorder_leave(const struct ip_worker_recorder *recorder);
 void ip_worker_recorder_destroy(struct ip_worker_recorder *recorder);
 
 #endif

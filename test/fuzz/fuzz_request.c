@@ -31,12 +31,17 @@ static void check(const struct ip_request *r)
 			     !strncmp(r->options[i], "--output=/", 10)));
 	}
 	fuzz_assert(!strchr(r->directory, '/') && r->pid > 0);
-	fuzz_assert(r->what == IP_REQUEST_ATTACH || (!*r->directory && !r->leave));
+	fuzz_assert(r->what == IP_REQUEST_ATTACH || !r->leave);
+	fuzz_assert(ip_request_fds(r->what) == IP_REQUEST_FDS || !*r->directory);
 	fuzz_assert(ip_request_memory(r) <= IP_REQUEST_MEMORY_MAX);
-	fuzz_assert(!ip_request_kernel(r, &buffer, &optional) || r->what == IP_REQUEST_ATTACH);
+	fuzz_assert(!ip_request_kernel(r, &buffer, &optional) || r->what == IP_REQUEST_ATTACH ||
+		    r->what == IP_REQUEST_KERNEL);
 	fuzz_assert(buffer <= IP_REQUEST_KERNEL_BUFFER_MAX);
-	fuzz_assert(ip_request_changes(r->what) || !r->member);
-	fuzz_assert(ip_request_fds(r->what) == (r->what == IP_REQUEST_ATTACH ? 3 : 2));
+	fuzz_assert(r->what == IP_REQUEST_ATTACH || !r->member);
+	fuzz_assert(ip_request_fds(r->what) ==
+		    (r->what == IP_REQUEST_ATTACH || r->what == IP_REQUEST_SNAPSHOT ? 3
+		     : r->what == IP_REQUEST_KERNEL				    ? 0
+										    : 2));
 	fuzz_assert(!strncmp(ip_request_name(r->what), strchr(text, '\n') + 1,
 			     strlen(ip_request_name(r->what))));
 	ip_request_clear(&again);

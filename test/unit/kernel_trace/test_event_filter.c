@@ -638,6 +638,67 @@ static void test_losses_do_not_count(void **state)
 	assert_int_equal(out.lost, 2);
 }
 
+/* A process becomes a target when events of its id wait that are older: of another process. */
+static void test_a_target_that_joins(void **state)
+{
+	assert_int_equal(ip_event_filter_show(filter, SECOND, SECOND, "own", 400, 410), 0);
+	give_call(190, SECOND); /* of who had the id before */
+	give_switch(1, 200, SECOND, 0x10, 0);
+	give_fork(300, FOREIGN, SECOND);
+	clear();
+	give_call(310, SECOND);
+	assert_int_equal(out.n, 0);
+	give_call(420, SECOND);
+	assert_int_equal(header_of(out.n - 1).tid, SECOND);
+	/* it executed its program before it was checked */
+	assert_int_equal(ip_event_filter_show(filter, 77, 77, "own", 500, 510), 0);
+	give_fork(430, FOREIGN, 77);
+	give_exec(450, 77, 77);
+	clear();
+	give_call(460, 77);
+	assert_int_equal(out.n, 0);
+	give_call(520, 77);
+	assert_int_equal(header_of(out.n - 1).tid, 77);
+	/* and after it was */
+	give_exec(530, 77, 77);
+	clear();
+	give_call(540, 77);
+	assert_int_equal(out.n, 0);
+}
+
+/* Or they are its own: a child of a target, which was shown until then. */
+static void test_a_child_that_joins(void **state)
+{
+	give_fork(200, OWN, OWN_TOO);
+	assert_int_equal(ip_event_filter_show(filter, OWN_TOO, OWN_TOO, "own", 400, 410), 0);
+	clear();
+	give_call(300, OWN_TOO);
+	assert_int_equal(header_of(out.n - 1).tid, OWN_TOO);
+	assert_int_equal(out.lost, 0);
+	give_exec(350, OWN_TOO, OWN_TOO);
+	clear();
+	give_call(360, OWN_TOO);
+	assert_int_equal(out.n, 0);
+	give_call(420, OWN_TOO);
+	assert_int_equal(header_of(out.n - 1).tid, OWN_TOO);
+	/* its fork waits still, and then its end, when the id is a target's again */
+	assert_int_equal(ip_event_filter_show(filter, 88, 88, "own", 700, 710), 0);
+	give_fork(500, OWN, 88);
+	clear();
+	give_call(510, 88);
+	assert_int_equal(header_of(out.n - 1).tid, 88);
+	give_switch(1, 520, 88, 0x10, 0);
+	clear();
+	give_call(530, 88);
+	assert_int_equal(out.n, 0);
+	give_call(720, 88);
+	assert_int_equal(header_of(out.n - 1).tid, 88);
+	give_switch(1, 730, 88, 0x10, 0);
+	clear();
+	give_call(740, 88);
+	assert_int_equal(out.n, 0);
+}
+
 static void give_issue(uint64_t tsc, int32_t tid, uint64_t sector)
 {
 	struct made m = make(IP_KERNEL_BLOCK_ISSUE, tsc, tid);
@@ -719,6 +780,8 @@ int main(void)
 		TEST(test_refused),
 		TEST(test_losses),
 		TEST(test_losses_do_not_count),
+		TEST(test_a_target_that_joins),
+		TEST(test_a_child_that_joins),
 		TEST(test_requests_to_disks),
 		TEST(test_what_is_no_event),
 		TEST(test_many_threads),

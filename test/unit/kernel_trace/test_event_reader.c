@@ -38,7 +38,7 @@ static enum ip_event_access access_to(void *context, pid_t pid)
 	return IP_EVENT_FORBIDDEN;
 }
 
-static bool lives(void *context)
+static bool lives(void *context, pid_t pid)
 {
 	const unsigned n = __atomic_fetch_add(asked, 1, __ATOMIC_SEQ_CST);
 
