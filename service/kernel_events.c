@@ -12,6 +12,9 @@
 #include "common/clock.h"
 #include "common/error.h"
 #include "common/proc.h"
+#include "common/trace/trace_segments.h"
+#include "trace_writer/rotate.h"
+#include "trace_writer/writer.h"
 
 #define RATE_NS 10000000ull /* between two readings of the clock, at least, for its rate */
 
@@ -23,6 +26,11 @@ struct ip_service_kernel {
 	struct ip_clock_reading start;
 	struct ip_kernel_stats stats; /* what was counted so far */
 	bool failed;
+	bool keeps;			      /* in memory */
+	struct ip_service_kernel_quota quota; /* segments 0: there are none */
+	/* bytes when a segment began, by number mod their number */
+	uint64_t begins[IP_TRACE_SEGMENTS_ROOM];
+	uint32_t first, newest;
 };
 
 static int describe(struct ip_service_kernel *k)
@@ -38,6 +46,20 @@ static int describe(struct ip_service_kernel *k)
 				     .start_realtime_ns = k->start.realtime_ns,
 				     .host = u.nodename};
 	return ip_kernel_recorder_describe(k->recorder, &m);
+}
+
+static int set_quota(struct ip_service_kernel *k, const struct ip_service_kernel_quota *quota)
+{
+	bool tenth;
+
+	k->quota = *quota;
+	if (!k->quota.most)
+		k->quota.most = ip_trace_usual_max_size(ip_member_dirs_fd(k->dirs), &tenth);
+	if (!k->quota.segments || k->quota.most / k->quota.segments >= IP_TRACE_PIECE_LEAST)
+		return 0;
+	return ip_error("events of the kernel have %lu bytes in %u pieces: a piece must hold 256 "
+			"KiB (give more --max-size, or fewer pieces)",
+			k->quota.most, k->quota.segments);
 }
 
 static int create(struct ip_service_kernel *k, const struct ip_kernel_options *options)
@@ -56,9 +78,10 @@ static int begin(struct ip_service_kernel *k)
 	return ip_member_dirs_set_kernel(k->dirs, k->groups, 0, 0, NULL);
 }
 
-int ip_service_kernel_begin(const struct ip_kernel_options *options, struct ip_member_dirs *dirs,
-			    uint64_t *written, struct ip_kernel_stats *stats,
-			    struct ip_service_kernel **ret)
+int ip_service_kernel_begin(const struct ip_kernel_options *options,
+			    const struct ip_service_kernel_quota *quota,
+			    struct ip_member_dirs *dirs, uint64_t *written,
+			    struct ip_kernel_stats *stats, struct ip_service_kernel **ret)
 {
 	struct ip_service_kernel *k = calloc(1, sizeof(*k));
 	int created;
@@ -68,6 +91,11 @@ int ip_service_kernel_begin(const struct ip_kernel_options *options, struct ip_m
 	k->dirs = dirs;
 	k->written = written;
 	k->groups = options->groups;
+	k->keeps = options->keep;
+	if (set_quota(k, quota) < 0) {
+		free(k);
+		return -1;
+	}
 	created = create(k, options);
 	if (created == 0 && begin(k) == 0) {
 		*ret = k;
@@ -85,6 +113,24 @@ int ip_service_kernel_add(struct ip_service_kernel *k, const struct ip_service_p
 	return ip_proc_started_at(process->pid) == process->started ? -1 : 0;
 }
 
+/* The next segment begins when the newest one has its share. The oldest ones are removed so that a
+ * whole one has room. */
+static void rotate(struct ip_service_kernel *k)
+{
+	const struct ip_service_kernel_quota *quota = &k->quota;
+	const uint64_t share = quota->segments ? quota->most / quota->segments : 0;
+	const uint64_t bytes = k->stats.bytes;
+
+	if (!share || bytes - k->begins[k->newest % IP_TRACE_SEGMENTS_ROOM] < share)
+		return;
+	k->begins[++k->newest % IP_TRACE_SEGMENTS_ROOM] = bytes;
+	while (k->first < k->newest &&
+	       (k->newest - k->first >= quota->segments ||
+		bytes - k->begins[k->first % IP_TRACE_SEGMENTS_ROOM] > quota->most - share))
+		k->first++;
+	ip_kernel_recorder_keep(k->recorder, k->first, k->newest);
+}
+
 int ip_service_kernel_step(struct ip_service_kernel *k)
 {
 	const uint64_t before = k ? k->stats.bytes : 0;
@@ -93,6 +139,7 @@ int ip_service_kernel_step(struct ip_service_kernel *k)
 		return 0;
 	k->failed = ip_kernel_recorder_stats(k->recorder, &k->stats) < 0;
 	__atomic_fetch_add(k->written, k->stats.bytes - before, __ATOMIC_RELAXED);
+	rotate(k);
 	return k->failed ? -1 : 0;
 }
 
@@ -107,6 +154,14 @@ void ip_service_kernel_leave(const struct ip_service_kernel *k)
 		ip_kernel_recorder_leave(k->recorder);
 }
 
+static void set_room(struct ip_service_kernel *k)
+{
+	const uint64_t written = __atomic_load_n(k->written, __ATOMIC_RELAXED);
+
+	ip_kernel_recorder_set_room(k->recorder,
+				    k->quota.most > written ? k->quota.most - written : 0);
+}
+
 int ip_service_kernel_end(struct ip_service_kernel *k, struct ip_kernel_stats *ret)
 {
 	_cleanup_free_ char *why = NULL;
@@ -115,6 +170,8 @@ int ip_service_kernel_end(struct ip_service_kernel *k, struct ip_kernel_stats *r
 	if (!k)
 		return 0;
 	failed = k->failed;
+	if (k->keeps)
+		set_room(k);
 	done = ip_kernel_recorder_stop(k->recorder);
 	if (done < 0)
 		why = strdup(ip_error_message());

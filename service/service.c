@@ -478,7 +478,8 @@ static int begin_kernel(struct service *s)
 	kernel = *o->kernel;
 	if (open_reader(s, &kernel.reader) < 0)
 		return kernel.optional ? ip_kernel_go_without(&s->sum.kernel) : -1;
-	return ip_service_kernel_begin(&kernel, s->dirs, s->written, &s->sum.kernel, &s->kernel);
+	return ip_service_kernel_begin(&kernel, &o->kernel_quota, s->dirs, s->written,
+				       &s->sum.kernel, &s->kernel);
 }
 
 static int record(struct service *s)

@@ -26,6 +26,7 @@
 
 #include "common/trace/trace_members.h"
 #include "kernel_trace/recorder.h"
+#include "service/kernel_events.h"
 #include "service/processes.h"
 #include "service/workers.h"
 
@@ -62,6 +63,7 @@ struct ip_service_options {
 	const char *dir; /* of the traces; NULL: none is made */
 	/* events of the kernel, of all processes (kernel_events.h); NULL: none. With dir only */
 	const struct ip_kernel_options *kernel;
+	struct ip_service_kernel_quota kernel_quota;
 	/* where another process may read them for this one: opens the socket to it (reader of
 	 * kernel), for a process and all others of the choice. *ret: 0: this process reads them.
 	 * Returns 0, or -1 with an error. NULL: not called */

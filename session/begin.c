@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/resource.h>
-#include <sys/statvfs.h>
 
 #include "access/delegation.h"
 #include "common/cleanup.h"
@@ -22,21 +21,13 @@
 #include "session/pmu_leftovers.h"
 #include "session/session_private.h"
 
-#define GIB (1ull << 30)
-
 static uint64_t default_max_size(int dir, const char **ret_by)
 {
-	struct statvfs v;
-	uint64_t tenth;
+	bool tenth;
+	const uint64_t size = ip_trace_usual_max_size(dir, &tenth);
 
-	*ret_by = IP_LIMIT_DEFAULT;
-	if (fstatvfs(dir, &v) < 0)
-		return GIB;
-	tenth = (uint64_t)v.f_bavail * v.f_frsize / 10;
-	if (tenth >= GIB)
-		return GIB;
-	*ret_by = IP_LIMIT_SPACE;
-	return tenth;
+	*ret_by = tenth ? IP_LIMIT_SPACE : IP_LIMIT_DEFAULT;
+	return size;
 }
 
 int ip_session_begin_collector(struct ip_session *s, uint64_t max_size)

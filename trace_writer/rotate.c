@@ -10,12 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/trace/trace_segments.h"
 #include "trace_writer/writer_private.h"
+
+#define USUAL_SIZE (1ull << 30)
 
 struct ip_trace_rotation {
 	int fd; /* the file of the table */
@@ -26,6 +29,19 @@ struct ip_trace_rotation {
 	struct ip_trace_segment total;
 	struct ip_trace_segments pieces;
 };
+
+uint64_t ip_trace_usual_max_size(int dir, bool *ret_tenth)
+{
+	struct statvfs v;
+	uint64_t tenth;
+
+	*ret_tenth = false;
+	if (fstatvfs(dir, &v) < 0)
+		return USUAL_SIZE;
+	tenth = (uint64_t)v.f_bavail * v.f_frsize / 10;
+	*ret_tenth = tenth < USUAL_SIZE;
+	return *ret_tenth ? tenth : USUAL_SIZE;
+}
 
 bool ip_trace_rotates(const struct ip_trace *trace)
 {

@@ -55,6 +55,9 @@ void ip_trace_add_compressed(struct ip_trace *trace, uint64_t plain);
 #define IP_TRACE_PIECE_LEAST (256u << 10)
 int ip_trace_rotate(struct ip_trace *trace, unsigned pieces, uint64_t max_size);
 bool ip_trace_rotates(const struct ip_trace *trace);
+/* How much disk space a trace may take where the user has not said it: 1 GiB, or a tenth of what is
+ * free, whichever is less. dir: where it is to be. *ret_tenth: it is the latter. */
+uint64_t ip_trace_usual_max_size(int dir, bool *ret_tenth);
 /* Changes max_size from the next piece on. Returns 0, or -1 with an error. */
 int ip_trace_set_max_size(struct ip_trace *trace, uint64_t max_size);
 /* What has been removed up to now. All events that were removed happened before tsc. early: the tsc

@@ -23,6 +23,7 @@
 #include "common/clock.h"
 #include "common/error.h"
 #include "common/json.h"
+#include "common/notice.h"
 #include "common/now.h"
 #include "common/print.h"
 #include "common/proc.h"
@@ -106,6 +107,12 @@ static bool can_follow(const struct ip_session_options *session, pid_t pid)
 	       ip_proc_status(pid, "Seccomp") <= 0;
 }
 
+/* Of what --rotate may take, events of the kernel have one half. */
+static uint64_t share_of_processes(const struct ip_session_options *session)
+{
+	return session->kernel.groups ? session->max_size / 2 : session->max_size;
+}
+
 static int work(void *context, const struct ip_service_task *task, int socket,
 		struct ip_service_worker_result *result)
 {
@@ -130,7 +137,7 @@ static int work(void *context, const struct ip_service_task *task, int socket,
 	if (!options.memory_asked)
 		session->memory = ip_service_memory(session->memory, task->n);
 	if (session->rotate && session->max_size && task->n)
-		session->max_size /= task->n;
+		session->max_size = share_of_processes(session) / task->n;
 	/* its children are recorded without a gap where the session can follow them; those that it
 	 * cannot follow get sessions of their own */
 	if (s->choice->children && can_follow(session, task->pid))
@@ -385,10 +392,30 @@ static int check_requests(void *context, const struct ip_service_process *proces
 	return ip_session_check_requests(process->pid, &s->options->session);
 }
 
+/* They are recorded once for all. Each process keeps and removes its own events by itself. */
+static struct ip_kernel_options kernel_of(const struct ip_session_options *session)
+{
+	struct ip_kernel_options kernel = session->kernel;
+
+	kernel.in_segments = session->rotate;
+	kernel.keep = session->overwrite ? session->memory : 0;
+	return kernel;
+}
+
+static struct ip_service_kernel_quota quota_of(const struct ip_session_options *session)
+{
+	const uint64_t size = session->max_size;
+
+	return (struct ip_service_kernel_quota){
+		.segments = session->rotate,
+		.most = session->rotate ? size - share_of_processes(session) : size};
+}
+
 static int open_reader(void *context, pid_t pid, int *ret)
 {
 	struct service *s = context;
-	const int got = cli_daemon_events_open(pid, &s->options->session.kernel, &s->events);
+	const struct ip_kernel_options kernel = kernel_of(&s->options->session);
+	const int got = cli_daemon_events_open(pid, &kernel, &s->events);
 
 	*ret = got > 0 ? s->events.reader : 0;
 	return got < 0 ? -1 : 0;
@@ -437,9 +464,11 @@ int cli_attach_service(const struct ip_service_choice *choice,
 			    .argv = argv,
 			    .start_ns = ip_now_ns(),
 			    .events.connection = -1};
+	const struct ip_kernel_options kernel = kernel_of(&options->session);
 	const struct ip_service_options service = {.choice = *choice,
 						   .dir = options->session.dir,
-						   .kernel = &options->session.kernel,
+						   .kernel = &kernel,
+						   .kernel_quota = quota_of(&options->session),
 						   .open_reader = open_reader,
 						   .duration_ns = options->session.duration_ns,
 						   .work = work,
@@ -456,11 +485,6 @@ int cli_attach_service(const struct ip_service_choice *choice,
 					  "its PID, and its directory in the trace's by -o");
 	if (options->leave)
 		return cli_usage(argv[0], "--leave goes with one PID");
-	/* they are recorded once for all, and each process keeps and removes by itself */
-	if (options->session.kernel.groups &&
-	    (options->session.overwrite || options->session.rotate))
-		return cli_usage(argv[0], "--kernel with --overwrite or --rotate is for one "
-					  "process: name its PID");
 	if (options->dry_run)
 		return preview_all(&s);
 	s.failures = cli_error_groups_create();
@@ -471,6 +495,9 @@ int cli_attach_service(const struct ip_service_choice *choice,
 	/* the events of the kernel have its times, whatever the workers select */
 	if (options->session.kernel.groups)
 		ip_clock_select(options->session.clock, NULL);
+	if (kernel.groups && kernel.keep && !options->quiet)
+		ip_notice("events of the kernel of several processes are in the trace at the end, "
+			  "and not in what iprobe snapshot writes before");
 	cli_told_once_begin();
 	cli_catch_signals();
 	done = ip_service_record(&service, &sum);

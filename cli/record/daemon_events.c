@@ -97,6 +97,9 @@ int cli_daemon_events_open(pid_t pid, const struct ip_kernel_options *options,
 	if (options->functions)
 		return ip_error("iprobed gives events of the kernel without --kernel-functions: "
 				"leave it out");
+	if (options->in_segments || options->keep)
+		return ip_error("iprobed gives events of the kernel without --rotate and "
+				"--overwrite: leave these out");
 	if (options->source)
 		return ip_error("--kernel-source is not taken by iprobed: leave it out");
 	if (send_request(socket, pid, options->buffer) < 0)

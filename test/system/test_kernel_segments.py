@@ -12,7 +12,7 @@ import pytest
 from test_wait import instances, skip_without_events, source  # noqa: F401
 
 from iptest import memory
-from iptest.actor import last_words
+from iptest.actor import last_words, one_line
 from iptest.server import Server
 
 
@@ -211,6 +211,89 @@ def test_flight_recorder(traced, waiting):
     memory.assert_untouched(waiting.pid)
 
 
+@pytest.fixture
+def several(targets, traced, programs):
+    program = programs.simple("open_waits", placement="fentry")
+    return [targets.start(traced, [program], preload=False) for _ in range(2)]
+
+
+def record_all(actor, several, directory, *options):
+    proc = actor.start_iprobe(
+        *("attach", *(target.pid for target in several), "--json", "--kernel"),
+        *("-o", directory, *options),
+    )
+    for target in several:
+        memory.wait_until_live(target.pid, proc)
+        get_stuck(target)
+    return proc
+
+
+def check_waits_of_each(actor, directory, several):
+    """As check_waits(). Both have waited since before the first segment began."""
+    info = document(actor, "info", directory)
+    assert info["kernel_events"]["lost"] == 0, info["kernel_events"]
+    for target in several:
+        told = document(actor, "wait", "--process", target.pid, directory)
+        found = {f["function"]: f for f in told["functions"]}
+        for row in found.values():
+            assert abs(parts(row) - row["elapsed_ns"]) <= max(1000, row["elapsed_ns"] / 1000), row
+        want = found["want"]
+        known = want["elapsed_ns"] - want["unknown_ns"] - want["runqueue_ns"]
+        futex = [b for b in want["blocked"] if b["kind"] == "futex"]
+        assert len(futex) == 1 and futex[0]["object"].startswith("&db"), want
+        assert futex[0]["ns"] >= 0.8 * known > 0, want
+        assert want["unknown_ns"] > 0
+        blocked = [(b["kind"], b["object"]) for b in found["stuck"]["blocked"]]
+        assert blocked == [("signal", "pause")], found["stuck"]
+
+
+def test_rotated_of_several(traced, several):
+    """They are recorded once, in pieces of their own; each process keeps its own."""
+    directory = traced.dir() / "trace"
+    proc = record_all(traced, several, directory, "--rotate", "3", "--max-size", "4M")
+    wait_for(lambda: newest(directory) >= 4)
+    summary = end(proc)
+    assert summary["processes"] == 2
+    assert summary["kernel"]["dropped"] > 0 and summary["kernel"]["lost"] == 0
+    assert check_segments(directory) > 0
+    size = sum(path.stat().st_size for path in directory.glob("kernel/[ats]*_*"))
+    assert size < 2.5 * 2**20
+    check_waits_of_each(traced, directory, several)
+    assert count_events(directory) == summary["kernel"]["events"]
+    assert all((path / "iprobe" / "pieces").exists() for path in directory.glob("open_waits-*"))
+    for target in several:
+        memory.assert_untouched(target.pid)
+    assert not instances(proc.pid)
+
+
+def test_too_small_pieces_of_several(traced, several):
+    directory = traced.dir() / "trace"
+    words = ("--kernel", "--rotate", "8", "--max-size", "3M", "-o", directory)
+    done = traced.iprobe("attach", *(target.pid for target in several), *words)
+    line = one_line(done)
+    assert "events of the kernel have 1572864 bytes in 8 pieces" in line, line
+    assert not (directory / "kernel").exists()
+
+
+def test_flight_recorder_of_several(traced, several):
+    """What is written at the end has the newest events; nothing is written before."""
+    directory = traced.dir() / "trace"
+    proc = record_all(traced, several, directory, "--overwrite", "--memory", "1M")
+    time.sleep(4)
+    assert segments(directory) == {}
+    proc.send_signal(signal.SIGINT)
+    done = last_words(proc)
+    assert done.returncode == 0, repr(done)
+    assert "are in the trace at the end, and not in what iprobe snapshot writes" in done.stderr
+    summary = done.summary()
+    assert summary["kernel"]["dropped"] > 0 and summary["kernel"]["lost"] == 0, summary
+    assert summary["kernel"]["bytes"] <= 1200 << 10
+    assert check_segments(directory) > 0
+    check_waits_of_each(traced, directory, several)
+    assert count_events(directory) == summary["kernel"]["events"]
+    assert not instances(proc.pid)
+
+
 def test_a_child(traced, programs, targets):
     """Of what the target has forked, each later segment has the states, too."""
     server = Server(traced, programs, targets, workers=1)
@@ -309,8 +392,6 @@ def test_resumed_flight_recorder(traced, waiting):
 
 def test_what_is_refused(traced, waiting):
     for words, said in (
-        (("--rotate", "3", "--children"), "is for one process"),
-        (("--overwrite", "--children"), "is for one process"),
         (("--rotate", "3", "--overwrite"), "one of them"),
     ):
         done = traced.iprobe("attach", waiting.pid, "--kernel", *words)
