@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What threads do, by the events of the scheduler: they run, are runnable, or blocked.
+ */
+#include <string.h>
+
+#include "analysis/wait/thread_states_private.h"
+#include "analysis/wait/wait_object.h"
+#include "common/array.h"
+#include "common/error.h"
+
+#define STATE_PREEMPTED 0x100 /* of prev_state: R+ */
+
+int ip_thread_begin_span(struct ip_thread_states *t, const struct ip_thread_span *span)
+{
+	struct ip_thread_span *last = ip_thread_last_span(t);
+
+	if (last && last->from == span->from) {
+		*last = *span;
+		return 0;
+	}
+	if (last && last->state == span->state && span->state == IP_THREAD_UNKNOWN)
+		return 0;
+	if (ip_array_grow(&t->spans, t->nspans, sizeof(*span)) < 0)
+		return -1;
+	t->spans[t->nspans++] = *span;
+	return 0;
+}
+
+int ip_thread_begin_first(const struct ip_states *s, struct ip_thread_states *t,
+			  enum ip_thread_state state, uint32_t cpu)
+{
+	return t->nspans || t->begin
+		       ? 0
+		       : ip_thread_begin_span(t, &(struct ip_thread_span){.from = s->begin,
+									  .state = state,
+									  .cpu = cpu});
+}
+
+int ip_thread_begin_wait(struct ip_thread_states *t, uint64_t from, char kind)
+{
+	struct ip_thread_wait wait = {
+		.call = t->call, .kind = kind, .next_fd = -1, .last = t->nwaits};
+	const struct ip_thread_span *last = ip_thread_last_span(t);
+
+	/* one that came before the thread ran last has nothing to do with this wait */
+	if (last && last->state == IP_THREAD_RUNNING && t->early.tsc < last->from)
+		t->early.tsc = 0;
+	if (t->call.number == IP_NO_CALL)
+		wait.fault = t->fault;
+	if (t->nwaits >= UINT32_MAX || ip_array_grow(&t->waits, t->nwaits, sizeof(wait)) < 0)
+		return t->nwaits >= UINT32_MAX ? ip_error("too many waits of one thread") : -1;
+	t->waits[t->nwaits++] = wait;
+	return ip_thread_begin_span(t, &(struct ip_thread_span){.from = from,
+								.state = IP_THREAD_BLOCKED,
+								.wait = t->nwaits - 1});
+}
+
+/* The bit of prev_state that is set, as ps(1) names it. */
+static char kind_of(int64_t state)
+{
+	static const char kinds[] = "SDTtXZPI";
+
+	for (unsigned i = 0; i < sizeof(kinds) - 1; i++)
+		if (state >> i & 1)
+			return kinds[i];
+	return '?';
+}
+
+void ip_thread_take_name(struct ip_thread_states *t, const uint8_t *comm)
+{
+	memcpy(t->name, comm, sizeof(t->name));
+	t->name[sizeof(t->name) - 1] = '\0';
+}
+
+static int leave(struct ip_states *s, const struct ip_kernel_record *r)
+{
+	const int32_t tid = ip_kernel_s32(r, SWITCH_PREV_TID);
+	const int64_t state = ip_kernel_u64(r, SWITCH_PREV_STATE);
+	struct ip_thread_states *t;
+
+	if (!tid)
+		return 0;
+	t = ip_thread_get(s, tid);
+	if (!t || ip_thread_begin_first(s, t, IP_THREAD_RUNNING, r->cpu) < 0)
+		return -1;
+	/* it may have given itself a name since it got the CPU */
+	ip_thread_take_name(t, r->fields + SWITCH_PREV_COMM);
+	if (!(state & (STATE_PREEMPTED - 1)))
+		return ip_thread_begin_span(
+			t, &(struct ip_thread_span){.from = r->tsc,
+						    .state = IP_THREAD_RUNNABLE,
+						    .preempted = state & STATE_PREEMPTED,
+						    .cpu = r->cpu,
+						    .other = ip_kernel_s32(r, SWITCH_NEXT_TID)});
+	if (kind_of(state) == 'X' || kind_of(state) == 'Z') {
+		t->end = r->tsc;
+		return ip_thread_begin_span(
+			t, &(struct ip_thread_span){.from = r->tsc, .state = IP_THREAD_GONE});
+	}
+	return ip_thread_begin_wait(t, r->tsc, kind_of(state));
+}
+
+static int begin_running(struct ip_thread_states *t, uint64_t from, uint32_t cpu)
+{
+	const struct ip_thread_waking *waking =
+		ip_thread_state_of(t) == IP_THREAD_BLOCKED
+			? &t->waits[ip_thread_last_span(t)->wait].waking
+			: NULL;
+
+	/* Its wakeup was not seen: what is known is that somebody woke it. */
+	if (waking && waking->tsc &&
+	    ip_thread_begin_span(t, &(struct ip_thread_span){.from = waking->tsc,
+							     .state = IP_THREAD_RUNNABLE,
+							     .cpu = cpu}) < 0)
+		return -1;
+	return ip_thread_begin_span(
+		t, &(struct ip_thread_span){.from = from, .state = IP_THREAD_RUNNING, .cpu = cpu});
+}
+
+static int arrive(struct ip_states *s, const struct ip_kernel_record *r)
+{
+	const int32_t tid = ip_kernel_s32(r, SWITCH_NEXT_TID);
+	struct ip_thread_states *t;
+
+	if (!tid)
+		return 0;
+	t = ip_thread_get(s, tid);
+	if (!t || ip_thread_begin_first(s, t, IP_THREAD_RUNNABLE, r->cpu) < 0)
+		return -1;
+	ip_thread_take_name(t, r->fields + SWITCH_NEXT_COMM);
+	return begin_running(t, r->tsc, r->cpu);
+}
+
+int ip_thread_note_switch(struct ip_states *s, const struct ip_kernel_record *r)
+{
+	return leave(s, r) < 0 ? -1 : arrive(s, r);
+}
+
+/* Somebody wakes a thread. It may be on its way to block: then its switch comes a moment later,
+ * and tells that it is blocked all the same. ip_thread_note_wakeup() uses this waking then. */
+int ip_thread_note_waking(struct ip_states *s, const struct ip_kernel_record *r)
+{
+	struct ip_thread_waking waking = {.tsc = r->tsc, .waker = r->tid, .context = r->context};
+	struct ip_thread_states *t;
+
+	if (!r->context && r->tid) {
+		t = ip_thread_get(s, r->tid);
+		if (!t)
+			return -1;
+		waking.word = ip_wait_woken_word(&t->call);
+		waking.opens = ip_wait_is_open(&t->call);
+	}
+	t = ip_thread_get(s, ip_kernel_s32(r, WOKEN_TID));
+	if (!t)
+		return -1;
+	if (!t->nspans && !t->begin && ip_thread_begin_wait(t, s->begin, 'S') < 0)
+		return -1;
+	if (ip_thread_state_of(t) != IP_THREAD_BLOCKED)
+		t->early = waking;
+	else if (!t->waits[ip_thread_last_span(t)->wait].waking.tsc)
+		t->waits[ip_thread_last_span(t)->wait].waking = waking;
+	return 0;
+}
+
+int ip_thread_note_wakeup(struct ip_states *s, const struct ip_kernel_record *r)
+{
+	struct ip_thread_states *t = ip_thread_get(s, ip_kernel_s32(r, WOKEN_TID));
+
+	if (!t)
+		return -1;
+	if (ip_thread_state_of(t) != IP_THREAD_BLOCKED &&
+	    !(r->id == IP_KERNEL_SCHED_WAKEUP_NEW && !t->nspans)) {
+		t->early.tsc = 0; /* it kept the thread from blocking, and is over */
+		return 0;
+	}
+	if (ip_thread_state_of(t) == IP_THREAD_BLOCKED &&
+	    !t->waits[ip_thread_last_span(t)->wait].waking.tsc)
+		t->waits[ip_thread_last_span(t)->wait].waking = t->early;
+	t->early.tsc = 0;
+	return ip_thread_begin_span(t,
+				    &(struct ip_thread_span){.from = r->tsc,
+							     .state = IP_THREAD_RUNNABLE,
+							     .cpu = ip_kernel_s32(r, WOKEN_CPU)});
+}
+
+int ip_thread_note_running(struct ip_states *s, const struct ip_kernel_record *r,
+			   const struct ip_cpu_state *cpu)
+{
+	const size_t at = r->tid > 0 && s->index_size ? ip_thread_slot(s, r->tid) : 0;
+	struct ip_thread_states *t =
+		r->tid > 0 && s->index_size && s->index[at] ? &s->threads[s->index[at] - 1] : NULL;
+	uint64_t could = r->tsc; /* run */
+
+	if (!t || !t->nspans)
+		return 0;
+	switch (ip_thread_state_of(t)) {
+	case IP_THREAD_RUNNABLE:
+		could = ip_thread_last_span(t)->from;
+		break;
+	case IP_THREAD_BLOCKED:
+		if (t->waits[ip_thread_last_span(t)->wait].waking.tsc)
+			could = t->waits[ip_thread_last_span(t)->wait].waking.tsc;
+		break;
+	case IP_THREAD_UNKNOWN:
+		break;
+	default:
+		return 0;
+	}
+	if (cpu->tid != 0) /* another thread had it, and nobody knows until when */
+		could = r->tsc;
+	return begin_running(t, could > cpu->last ? could : cpu->last, r->cpu);
+}
+
+int ip_thread_lose_spans(struct ip_states *s, const struct ip_kernel_record *r)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		struct ip_thread_states *t = &s->threads[i];
+		struct ip_thread_span *last = ip_thread_last_span(t);
+
+		if (!last || last->state == IP_THREAD_GONE ||
+		    (last->state == IP_THREAD_RUNNING && last->cpu != r->cpu))
+			continue;
+		/* a gap began earlier in the stream of this CPU than in that of another one */
+		if (!r->lost && last->state == IP_THREAD_UNKNOWN && last->from > r->lost_since &&
+		    t->nspans > 1 &&
+		    (last[-1].state != IP_THREAD_RUNNING || last[-1].cpu == r->cpu))
+			last->from =
+				last[-1].from < r->lost_since ? r->lost_since : last[-1].from + 1;
+		if (ip_thread_begin_span(t,
+					 &(struct ip_thread_span){.from = last->from > r->lost_since
+										  ? last->from
+										  : r->lost_since,
+								  .state = IP_THREAD_UNKNOWN}) < 0)
+			return -1;
+	}
+	return 0;
+}
