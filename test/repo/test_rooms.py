@@ -42,10 +42,14 @@ ROOMS = {
     "analysis/callstack": ["analysis/read"],
     "analysis/profile": ["analysis/callstack"],
     "analysis/wait": ["analysis/profile"],
+    "analysis/darc": ["analysis/wait"],
     "analysis/syscalls": ["analysis/wait"],
     "analysis/export": ["analysis/wait"],
     "analysis/trim": ["analysis/callstack"],
-    "cli": ["fperf", "service", "iprobed", "analysis/export", "analysis/trim", "analysis/syscalls"],
+    "cli": [
+        *("fperf", "service", "iprobed", "analysis/export", "analysis/trim", "analysis/syscalls"),
+        "analysis/darc",
+    ],
 }
 # Files of the runtime: what is compared with, or laid into, a target; and its way of reading
 # counters, which fperf tries on itself.

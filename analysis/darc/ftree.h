@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ftree: which calls a function leads to. Node 0 is the function that is searched, F0. A node
+ * is a call at one place in the node above it: so a recursion has a node for each level, and a
+ * function that is called at two places has two, where the return addresses are known.
+ */
+#ifndef IP_FTREE_H
+#define IP_FTREE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define IP_FTREE_NONE UINT32_MAX
+
+struct ip_ftree_node {
+	uint32_t parent; /* IP_FTREE_NONE: of F0 */
+	uint32_t function;
+	uint32_t depth;	    /* 0: F0 */
+	uint32_t member;    /* whose address call_site is (analysis/read/members.h) */
+	uint64_t call_site; /* the return address; 0: not known */
+};
+
+struct ip_ftree {
+	struct ip_ftree_node *nodes;
+	size_t n;
+	/* Private: open addressing, node + 1. */
+	uint32_t *index;
+	size_t size;
+};
+
+/* Makes the node of F0. The caller clears *ret in any case. Returns 0, or -1 with an error. */
+int ip_ftree_begin(struct ip_ftree *ret, uint32_t function);
+void ip_ftree_clear(struct ip_ftree *ftree);
+
+/* The node of a call in another one, which is made where it is new. IP_FTREE_NONE with an error. */
+uint32_t ip_ftree_child(struct ip_ftree *ftree, uint32_t parent, uint32_t function, uint32_t member,
+			uint64_t call_site);
+
+#endif

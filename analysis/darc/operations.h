@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Operations: the calls of F0, each with what it has called. Of several calls of one node within
+ * one call of the node above it, the longest one is kept, with its callees; and how many there
+ * were, and how long all of them took.
+ *
+ * What calls begin and end comes from outside, thread by thread: so a trace and a live process are
+ * searched by the same code. A recursion of F0 is a part of its outermost call.
+ */
+#ifndef IP_DARC_OPERATIONS_H
+#define IP_DARC_OPERATIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/darc/ftree.h"
+
+struct ip_darc_call {
+	/* of the longest call, TSC. ticks: without those in which the thread waited for a CPU,
+	 * where that is known */
+	uint64_t start, ticks;
+	uint64_t inside;     /* of it: ticks in all of its callees */
+	uint64_t sum, count; /* of all calls of the node in the same call of the node above */
+	struct ip_darc_call *callees, *next; /* the first one; the next one of the node above */
+	uint32_t node;
+};
+
+struct ip_darc_operation {
+	uint64_t start, ticks;	   /* ticks: all of them */
+	uint64_t queued;	   /* in which the thread waited for a CPU, as far as is known */
+	size_t run;		   /* of the trace: in which thread; else the caller's number */
+	struct ip_darc_call *call; /* of node 0 */
+	/* what belongs to each node alone, in all of its calls: ticks, by the order of nodes;
+	 * where that was wanted */
+	struct ip_darc_own {
+		uint32_t node;
+		uint64_t ticks;
+	} * own;
+	size_t nown;
+};
+
+/* Some operations. */
+struct ip_darc_operations {
+	struct ip_darc_operation *items;
+	size_t n;
+};
+
+struct ip_darc_builder_options {
+	uint32_t function; /* F0 */
+	uint32_t depth;	   /* levels below F0; what is deeper belongs to the last one */
+	bool own;	   /* ip_darc_operation.own is wanted */
+	/* An operation has ended. Returns whether it is taken: its call and own are the caller's
+	 * then, and freed by ip_darc_operation_clear(). */
+	bool (*ended)(void *context, struct ip_darc_operation *operation);
+	void *context;
+};
+
+/* What builds operations of the calls of one thread after the other. */
+struct ip_darc_builder;
+
+/* ftree: that of F0; it must outlive the builder. Returns NULL with an error. */
+struct ip_darc_builder *ip_darc_builder_create(struct ip_ftree *ftree,
+					       const struct ip_darc_builder_options *options);
+void ip_darc_builder_destroy(struct ip_darc_builder *builder);
+
+/* The calls that follow are of another thread. */
+void ip_darc_builder_run(struct ip_darc_builder *builder, size_t run);
+/* A call begins in the thread. queued: the ticks for which the thread had waited for a CPU by then;
+ * 0: that is not known. Returns its number, which tells whether it is a part of an operation: 0 is
+ * none. Returns 0 with an error in ip_darc_builder_failed() where memory ran out. */
+uint32_t ip_darc_builder_enter(struct ip_darc_builder *builder, uint32_t function, uint32_t member,
+			       uint64_t call_site, uint64_t tsc, uint64_t queued);
+/* The call that began at a time, with this number, has ended, and so have those within it. */
+void ip_darc_builder_leave(struct ip_darc_builder *builder, uint32_t number, uint64_t start,
+			   uint64_t tsc, uint64_t queued);
+/* The operation that is open is no good: a thread went on in a call that it had left, events were
+ * lost, or its end is not known. */
+void ip_darc_builder_spoil(struct ip_darc_builder *builder);
+/* How many operations were left out so. */
+uint64_t ip_darc_builder_spoilt(const struct ip_darc_builder *builder);
+bool ip_darc_builder_failed(const struct ip_darc_builder *builder);
+
+/* Frees what belongs to an operation that was taken. */
+void ip_darc_operation_clear(struct ip_darc_operation *operation);
+void ip_darc_operations_clear(struct ip_darc_operations *operations);
+/* Takes an operation's contents into the array. Returns 0, or -1 with an error. */
+int ip_darc_operations_add(struct ip_darc_operations *operations,
+			   const struct ip_darc_operation *operation);
+
+/* The callee of a call at a node; NULL: none. call may be NULL. */
+const struct ip_darc_call *ip_darc_callee(const struct ip_darc_call *call, uint32_t node);
+
+#endif

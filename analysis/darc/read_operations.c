@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Gives the calls of a trace to a builder of operations.
+ */
+#include "analysis/darc/read_operations.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/darc/preemption.h"
+
+#include "common/error.h"
+
+struct reader {
+	struct ip_trace_reader *trace;
+	struct ip_darc_builder *builder;
+	const uint64_t *payload; /* that came with the current event */
+	uint32_t tid, member;
+	bool skips, failed;
+	const struct ip_states *states;
+	struct ip_preemption preemption;     /* of the thread */
+	struct ip_darc_latencies *latencies; /* NULL: operations are read */
+	struct ip_darc_range *ranges;
+	size_t nranges;
+};
+
+static void on_values(void *context, const uint64_t *payload)
+{
+	struct reader *r = context;
+
+	r->payload = payload;
+}
+
+static void on_opened(void *context, struct ip_frame *frame, size_t depth)
+{
+	struct reader *r = context;
+
+	(void)depth;
+	if (!r->skips)
+		frame->tag = ip_darc_builder_enter(
+			r->builder, frame->function, r->member, ip_recording_call_site(r->payload),
+			frame->start, ip_preemption_until(&r->preemption, frame->start));
+}
+
+static void leave(struct reader *r, const struct ip_frame *frame, uint64_t ts)
+{
+	if (r->skips || !frame->tag)
+		return;
+	if (frame->flags & (IP_FRAME_SUSPECT | IP_FRAME_EARLIER))
+		ip_darc_builder_spoil(r->builder);
+	ip_darc_builder_leave(r->builder, frame->tag, frame->start, ts,
+			      ip_preemption_until(&r->preemption, ts));
+}
+
+static void on_left(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
+{
+	(void)depth;
+	leave(context, frame, ts);
+}
+
+static void on_resumed(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
+{
+	struct reader *r = context;
+
+	(void)frame;
+	(void)depth;
+	(void)ts;
+	ip_darc_builder_spoil(r->builder);
+}
+
+static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
+		      enum ip_frame_end how)
+{
+	struct reader *r = context;
+
+	(void)depth;
+	if (how == IP_END_UNFINISHED && frame->tag)
+		ip_darc_builder_spoil(r->builder);
+	if (how != IP_END_UNWOUND) /* else it was left before */
+		leave(r, frame, end);
+}
+
+static void on_run(void *context, const struct ip_thread_packets *run)
+{
+	struct reader *r = context;
+
+	ip_darc_builder_run(r->builder, run - r->trace->runs);
+	r->skips = r->tid && r->tid != run->tid;
+	r->member = run->member;
+	ip_preemption_clear(&r->preemption);
+	if (r->states && !r->skips &&
+	    ip_preemption_begin(
+		    &r->preemption, r->states,
+		    ip_states_find(r->states, run->machine_tid,
+				   run->begin > r->states->begin ? run->begin : r->states->begin)) <
+		    0)
+		r->failed = true;
+}
+
+static bool on_latency(void *context, struct ip_darc_operation *operation)
+{
+	struct reader *r = context;
+	const uint64_t ns = ip_recording_ns(r->trace->session, operation->ticks);
+
+	ip_peak_bins_add(&r->latencies->bins, ns);
+	ip_histogram_add(&r->latencies->durations, ns);
+	return false;
+}
+
+static bool on_operation(void *context, struct ip_darc_operation *operation)
+{
+	struct reader *r = context;
+	const uint64_t ns = ip_recording_ns(r->trace->session, operation->ticks);
+	struct ip_darc_range *range = r->ranges;
+	double each;
+
+	while (range < r->ranges + r->nranges && (ns < range->from_ns || ns >= range->to_ns))
+		range++;
+	if (range == r->ranges + r->nranges)
+		return false;
+	/* the first of each so many */
+	each = range->count > range->most ? (double)range->count / range->most : 1;
+	if ((double)range->seen++ < range->operations.n * each)
+		return false;
+	if (ip_darc_operations_add(&range->operations, operation) < 0) {
+		r->failed = true;
+		return false;
+	}
+	return true;
+}
+
+static int visit(struct reader *r, struct ip_ftree *ftree,
+		 const struct ip_darc_builder_options *options, uint64_t *ret_events)
+{
+	static const struct ip_frames_ops ops = {.opened = on_opened,
+						 .left = on_left,
+						 .resumed = on_resumed,
+						 .closed = on_closed,
+						 .values = on_values};
+	const struct ip_trace_visitor visitor = {.ops = &ops, .context = r, .run = on_run};
+	int ret;
+
+	r->builder = ip_darc_builder_create(ftree, options);
+	if (!r->builder)
+		return -1;
+	ret = ip_trace_reader_visit(r->trace, &visitor, ret_events);
+	if (r->latencies)
+		r->latencies->left_out = ip_darc_builder_spoilt(r->builder);
+	r->failed |= ip_darc_builder_failed(r->builder);
+	ip_darc_builder_destroy(r->builder);
+	ip_preemption_clear(&r->preemption);
+	return r->failed ? -1 : ret;
+}
+
+int ip_darc_latencies_read(struct ip_trace_reader *trace, uint32_t function, uint32_t tid,
+			   struct ip_darc_latencies *ret)
+{
+	struct reader r = {.trace = trace, .tid = tid, .latencies = ret};
+	const struct ip_darc_builder_options options = {
+		.function = function, .ended = on_latency, .context = &r};
+	struct ip_ftree ftree;
+	int code = ip_ftree_begin(&ftree, function);
+
+	*ret = (struct ip_darc_latencies){0};
+	if (code == 0)
+		code = visit(&r, &ftree, &options, &ret->events);
+	ip_ftree_clear(&ftree);
+	if (code == 0 && ret->durations.dropped)
+		return ip_error("out of memory");
+	return code;
+}
+
+void ip_darc_latencies_clear(struct ip_darc_latencies *l)
+{
+	ip_histogram_deinit(&l->durations);
+	*l = (struct ip_darc_latencies){0};
+}
+
+/* The first value of a step. */
+static uint64_t step_from(unsigned row, unsigned step)
+{
+	return row ? (uint64_t)(IP_HISTOGRAM_STEPS + step) << (row - 1) : step;
+}
+
+uint64_t ip_darc_latencies_percentile(const struct ip_darc_latencies *l, double share)
+{
+	const uint64_t ns = ip_histogram_percentile(&l->durations, share);
+	const unsigned row = ip_histogram_row_of(ns);
+
+	return step_from(row, ip_histogram_step_of(ns, row));
+}
+
+uint64_t ip_darc_latencies_between(const struct ip_darc_latencies *l, uint64_t from_ns,
+				   uint64_t to_ns)
+{
+	uint64_t n = 0;
+
+	for (unsigned row = 0; row < IP_HISTOGRAM_ROWS; row++)
+		for (unsigned step = 0; l->durations.rows[row] && step < IP_HISTOGRAM_STEPS;
+		     step++) {
+			const uint64_t ns =
+				row ? (uint64_t)(IP_HISTOGRAM_STEPS + step) << (row - 1) : step;
+
+			if (ns >= from_ns && ns < to_ns)
+				n += l->durations.rows[row][step];
+		}
+	return n;
+}
+
+int ip_darc_operations_read(struct ip_trace_reader *trace, const struct ip_darc_read_options *o,
+			    struct ip_ftree *ftree, struct ip_darc_range *ranges, size_t nranges)
+{
+	struct reader r = {.trace = trace,
+			   .tid = o->tid,
+			   .ranges = ranges,
+			   .nranges = nranges,
+			   .states = o->states};
+	const struct ip_darc_builder_options options = {.function = o->function,
+							.depth = o->depth,
+							.own = o->own,
+							.ended = on_operation,
+							.context = &r};
+	uint64_t events;
+
+	return visit(&r, ftree, &options, &events);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Searches: first all latencies, then operations of the peak and of the reference.
+ */
+#include "analysis/darc/search.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "common/units.h"
+
+#define REFERENCE_MOST 1000u  /* operations */
+#define VARIANCE_MOST  20000u /* operations */
+
+const char *ip_darc_state_name(enum ip_darc_state state)
+{
+	static const char *const names[] = {
+		[IP_DARC_IN_PROGRESS] = "in progress",
+		[IP_DARC_NO_PEAK] = "no peak",
+		[IP_DARC_NO_DIFFERENCE] = "no difference found",
+		[IP_DARC_MAXIMUM_DEPTH] = "maximum depth reached",
+		[IP_DARC_FOUND] = "root cause found",
+	};
+
+	return names[state];
+}
+
+/* The reference of a peak: the one with most calls of those that are faster. */
+static const struct ip_peak *find_reference(const struct ip_peaks *peaks,
+					    const struct ip_peak *peak)
+{
+	const struct ip_peak *best = NULL;
+
+	for (const struct ip_peak *p = peaks->items; p < peak; p++)
+		if (!p->refused && (!best || p->count > best->count))
+			best = p;
+	return best;
+}
+
+static void take_peak(struct ip_darc_search *s, const struct ip_peak *peak)
+{
+	s->peak = peak;
+	s->reference_peak = find_reference(&s->peaks, peak);
+	s->ranges[0] = (struct ip_darc_range){
+		.from_ns = peak->from_ns, .to_ns = peak->to_ns, .count = peak->count};
+	if (s->reference_peak)
+		s->ranges[1] = (struct ip_darc_range){.from_ns = s->reference_peak->from_ns,
+						      .to_ns = s->reference_peak->to_ns,
+						      .count = s->reference_peak->count,
+						      .most = REFERENCE_MOST};
+}
+
+/* The operations from a duration on; all others are the reference. */
+static void take_slower(struct ip_darc_search *s, uint64_t ns)
+{
+	s->ranges[0] = (struct ip_darc_range){
+		.from_ns = ns,
+		.to_ns = UINT64_MAX,
+		.count = ip_darc_latencies_between(&s->latencies, ns, UINT64_MAX)};
+	s->ranges[1] = (struct ip_darc_range){.to_ns = ns,
+					      .count = s->latencies.bins.count - s->ranges[0].count,
+					      .most = REFERENCE_MOST};
+}
+
+/* Finds which operations are searched. Returns false, with the reason, where there are none. */
+static bool choose(struct ip_darc_search *s)
+{
+	const struct ip_darc_options *o = &s->options;
+	const size_t n = ip_peaks_count(&s->peaks);
+	const uint64_t calls = s->latencies.bins.count;
+	const struct ip_peak *peak;
+	char time[16];
+
+	if (calls < o->start_operations || calls < IP_PEAK_SAMPLES) {
+		const uint64_t needed = o->start_operations > IP_PEAK_SAMPLES ? o->start_operations
+									      : IP_PEAK_SAMPLES;
+
+		snprintf(s->reason, sizeof(s->reason),
+			 "%" PRIu64 " calls: at least %" PRIu64 " are needed", calls, needed);
+		return false;
+	}
+	switch (o->choice) {
+	case IP_DARC_SLOWER:
+	case IP_DARC_PERCENTILE:
+		take_slower(s, o->choice == IP_DARC_SLOWER
+				       ? o->slower_ns
+				       : ip_darc_latencies_percentile(&s->latencies, o->share));
+		if (s->ranges[0].count >= IP_PEAK_SAMPLES)
+			return true;
+		snprintf(s->reason, sizeof(s->reason),
+			 "%" PRIu64 " calls of %s or more: at least %u are needed",
+			 s->ranges[0].count, ip_format_ns(s->ranges[0].from_ns, time),
+			 IP_PEAK_SAMPLES);
+		return false;
+	case IP_DARC_PEAK:
+		peak = ip_peaks_number(&s->peaks, o->number);
+		if (!peak) {
+			snprintf(s->reason, sizeof(s->reason), "there is no peak %zu", o->number);
+			return false;
+		}
+		take_peak(s, peak);
+		return true;
+	default:
+		if (n < 2) {
+			snprintf(s->reason, sizeof(s->reason),
+				 "%s: nothing tells slow calls from others",
+				 n ? "all calls are of one peak" : "there is no peak");
+			return false;
+		}
+		take_peak(s, ip_peaks_number(&s->peaks, n));
+		return true;
+	}
+}
+
+static int find_variance(struct ip_darc_search *s, struct ip_trace_reader *trace,
+			 const struct ip_darc_read_options *read)
+{
+	if (s->latencies.bins.count < IP_PEAK_SAMPLES) {
+		snprintf(s->reason, sizeof(s->reason), "%" PRIu64 " calls: at least %u are needed",
+			 s->latencies.bins.count, IP_PEAK_SAMPLES);
+		return 0;
+	}
+	s->ranges[0] = (struct ip_darc_range){
+		.to_ns = UINT64_MAX, .count = s->latencies.bins.count, .most = VARIANCE_MOST};
+	if (ip_darc_operations_read(trace, read, &s->ftree, s->ranges, 1) < 0)
+		return -1;
+	s->state = IP_DARC_FOUND;
+	return ip_variances_find(&s->ftree, &s->ranges[0].operations, &s->variances);
+}
+
+static enum ip_darc_state state_of(const struct ip_root_causes *causes)
+{
+	/* that F0 as a whole is slower is no answer */
+	if (!causes->n || (causes->items[0].stop == IP_DARC_SPREAD && !causes->items[0].node))
+		return IP_DARC_NO_DIFFERENCE;
+	return causes->depth_reached ? IP_DARC_MAXIMUM_DEPTH : IP_DARC_FOUND;
+}
+
+int ip_darc_search(struct ip_trace_reader *trace, struct ip_trace_waits *waits,
+		   const struct ip_darc_options *o, struct ip_darc_search *ret)
+{
+	const struct ip_darc_read_options read = {.function = o->function,
+						  .tid = o->tid,
+						  .depth = o->depth,
+						  .own = o->variance,
+						  .states = waits ? waits->states : NULL};
+	const struct ip_root_causes_options options = {.depth = o->depth,
+						       .maxcount_percent = o->maxcount_percent,
+						       .ticks_per_ns =
+							       (double)trace->session->tsc_hz / 1e9,
+						       .queue = waits};
+
+	*ret = (struct ip_darc_search){
+		.session = trace->session, .options = *o, .state = IP_DARC_NO_PEAK};
+	if (ip_darc_latencies_read(trace, o->function, o->tid, &ret->latencies) < 0 ||
+	    ip_ftree_begin(&ret->ftree, o->function) < 0)
+		return -1;
+	ip_peaks_find(&ret->latencies.bins, &ret->peaks);
+	if (o->variance)
+		return find_variance(ret, trace, &read);
+	if (!choose(ret))
+		return 0;
+	ret->ranges[0].most = o->decision_operations;
+	if (ip_darc_operations_read(trace, &read, &ret->ftree, ret->ranges,
+				    ret->ranges[1].most ? 2 : 1) < 0 ||
+	    ip_root_causes_find(&ret->ftree, &ret->ranges[0].operations, &ret->ranges[1].operations,
+				&options, &ret->causes) < 0)
+		return -1;
+	ret->state = state_of(&ret->causes);
+	if (!waits)
+		return 0;
+	return ip_cause_waits_find(trace, &ret->ftree, &ret->causes, waits, &ret->waits);
+}
+
+void ip_darc_search_clear(struct ip_darc_search *s)
+{
+	ip_cause_waits_destroy(s->waits, s->causes.n);
+	ip_root_causes_clear(&s->causes);
+	ip_variances_clear(&s->variances);
+	for (size_t i = 0; i < 2; i++)
+		ip_darc_operations_clear(&s->ranges[i].operations);
+	ip_ftree_clear(&s->ftree);
+	ip_darc_latencies_clear(&s->latencies);
+}
+
+const char *ip_darc_cause_kind(const struct ip_darc_search *s, size_t cause,
+			       const struct ip_cause_part **ret_part)
+{
+	const struct ip_cause_waits *w = s->waits ? &s->waits[cause] : NULL;
+	const enum ip_darc_stop stop = s->causes.items[cause].stop;
+	const struct ip_cause_part *part = NULL;
+
+	/* the search has told waiting for a CPU apart: it is a cause by itself, or none */
+	for (size_t i = 0; w && !part && i < w->n; i++)
+		if ((w->parts[i].kind == IP_CAUSE_PREEMPTED) == (stop == IP_DARC_PREEMPTED))
+			part = &w->parts[i];
+	if (part && part->kind == IP_CAUSE_UNKNOWN)
+		part = NULL;
+	*ret_part = part;
+	switch (stop) {
+	case IP_DARC_OWN:
+		return part ? ip_cause_kind_name(part->kind) : "self";
+	case IP_DARC_PREEMPTED:
+		return ip_cause_kind_name(IP_CAUSE_PREEMPTED);
+	default:
+		/* that it ran tells nothing where it is not known what it ran */
+		if (part && part->kind != IP_CAUSE_SELF)
+			return ip_cause_kind_name(part->kind);
+		return stop == IP_DARC_SPREAD ? "spread" : "unknown";
+	}
+}

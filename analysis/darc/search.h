@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A whole search of a trace: the profile of F0, a peak of it, and its root causes.
+ */
+#ifndef IP_DARC_SEARCH_H
+#define IP_DARC_SEARCH_H
+
+#include "analysis/callstack/trace.h"
+#include "analysis/darc/cause_waits.h"
+#include "analysis/darc/latency_peaks.h"
+#include "analysis/darc/read_operations.h"
+#include "analysis/darc/root_causes.h"
+#include "analysis/darc/variance.h"
+
+#define IP_DARC_DEPTH_MOST 1000u
+
+enum ip_darc_state {
+	IP_DARC_IN_PROGRESS,
+	IP_DARC_NO_PEAK,       /* there is nothing to search: ip_darc_search.reason */
+	IP_DARC_NO_DIFFERENCE, /* no call path tells the peak apart from other operations */
+	IP_DARC_MAXIMUM_DEPTH,
+	IP_DARC_FOUND,
+};
+
+/* As the JSON has it. */
+const char *ip_darc_state_name(enum ip_darc_state state);
+
+enum ip_darc_choice {
+	IP_DARC_RIGHTMOST, /* the slowest peak, if there are several */
+	IP_DARC_PEAK,	   /* number */
+	IP_DARC_SLOWER,	   /* slower_ns */
+	IP_DARC_PERCENTILE /* share: the slowest of them */
+};
+
+struct ip_darc_options {
+	uint32_t function, tid; /* tid 0: all threads */
+	enum ip_darc_choice choice;
+	size_t number;
+	uint64_t slower_ns;
+	double share;		    /* 0..1 */
+	uint64_t start_operations;  /* of F0, before its peaks are looked at */
+	size_t decision_operations; /* so many of the peak are looked at, at most */
+	double maxcount_percent;
+	uint32_t depth; /* at most IP_DARC_DEPTH_MOST */
+	bool variance;	/* look for it in the place of root causes */
+};
+
+struct ip_darc_search {
+	const struct ip_recording *session;
+	struct ip_darc_options options;
+	struct ip_darc_latencies latencies;
+	struct ip_peaks peaks;
+	enum ip_darc_state state;
+	char reason[160]; /* NO_PEAK: for people */
+	const struct ip_peak
+		*peak; /* the one that is searched; NULL: none, or no peak was chosen */
+	const struct ip_peak *reference_peak; /* NULL: the reference is no peak, or there is none */
+	/* of the peak, and of the reference; most 0: there is no reference */
+	struct ip_darc_range ranges[2];
+	struct ip_ftree ftree;
+	struct ip_root_causes causes;
+	struct ip_cause_waits *waits; /* by cause; NULL: the trace has no events of the kernel */
+	struct ip_variances variances;
+};
+
+/* Reads the trace as often as is necessary. waits: what the kernel's events tell; NULL: there are
+ * none. Both must outlive *ret, which the caller clears in any case. Returns 0, or -1 with an
+ * error. */
+int ip_darc_search(struct ip_trace_reader *trace, struct ip_trace_waits *waits,
+		   const struct ip_darc_options *options, struct ip_darc_search *ret);
+void ip_darc_search_clear(struct ip_darc_search *search);
+
+/* What a cause is, in one word: that part of its time that is longer than in the reference by most.
+ * *ret_part: the part; NULL: the kernel's events do not tell. */
+const char *ip_darc_cause_kind(const struct ip_darc_search *search, size_t cause,
+			       const struct ip_cause_part **ret_part);
+
+#endif

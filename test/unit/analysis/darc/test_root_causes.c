@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The search for root causes in operations whose causes are known.
+ */
+#include <stdlib.h>
+
+#include "analysis/darc/root_causes.h"
+#include "test/unit/test.h"
+
+#define MS 1000000u
+
+enum { F0 = 1, A, B, C, D };
+
+struct world {
+	struct ip_ftree ftree;
+	struct ip_darc_operations peak, reference;
+	struct ip_root_causes causes;
+};
+
+static void begin(struct world *w)
+{
+	*w = (struct world){0};
+	assert_int_equal(ip_ftree_begin(&w->ftree, F0), 0);
+}
+
+static void end(struct world *w)
+{
+	ip_root_causes_clear(&w->causes);
+	ip_darc_operations_clear(&w->peak);
+	ip_darc_operations_clear(&w->reference);
+	ip_ftree_clear(&w->ftree);
+}
+
+/* A call of F0 that takes so long by itself. */
+static struct ip_darc_call *operation(struct world *w, struct ip_darc_operations *to, uint64_t own)
+{
+	struct ip_darc_operation o = {.ticks = own, .call = calloc(1, sizeof(*o.call))};
+
+	assert_non_null(o.call);
+	*o.call = (struct ip_darc_call){.ticks = own, .sum = own, .count = 1};
+	assert_int_equal(ip_darc_operations_add(to, &o), 0);
+	(void)w;
+	return o.call;
+}
+
+/* Callees of a call: count of them, the longest of longest, the others of each. */
+static struct ip_darc_call *callees(struct world *w, struct ip_darc_operations *in,
+				    struct ip_darc_call *above, uint32_t function, uint64_t longest,
+				    uint64_t count, uint64_t each)
+{
+	struct ip_darc_call *c = calloc(1, sizeof(*c));
+	const uint64_t sum = longest + (count - 1) * each;
+
+	assert_non_null(c);
+	*c = (struct ip_darc_call){.ticks = longest,
+				   .sum = sum,
+				   .count = count,
+				   .next = above->callees,
+				   .node = ip_ftree_child(&w->ftree, above->node, function, 0, 0)};
+	above->callees = c;
+	/* the calls around take as much longer */
+	above->inside += sum;
+	above->ticks += sum;
+	above->sum += sum;
+	if (above->node) {
+		struct ip_darc_call *root = in->items[in->n - 1].call;
+
+		root->ticks += sum;
+		root->sum += sum;
+		root->inside += sum;
+	}
+	in->items[in->n - 1].ticks += sum;
+	return c;
+}
+
+static void find(struct world *w, uint32_t depth)
+{
+	const struct ip_root_causes_options options = {
+		.depth = depth, .maxcount_percent = 20, .ticks_per_ns = 1, .queue = true};
+
+	assert_int_equal(
+		ip_root_causes_find(&w->ftree, &w->peak, &w->reference, &options, &w->causes), 0);
+}
+
+/* A callee that always takes longest is no cause of what is slow. */
+static void test_reference(void **state)
+{
+	struct world w;
+
+	(void)state;
+	begin(&w);
+	for (unsigned i = 0; i < 80; i++) {
+		struct ip_darc_operations *to = i < 30 ? &w.peak : &w.reference;
+		struct ip_darc_call *f0 = operation(&w, to, MS / 10);
+
+		callees(&w, to, f0, A, 10 * MS, 1, 0);
+		callees(&w, to, f0, B, i < 30 ? 7 * MS : MS / 2, 1, 0);
+	}
+	find(&w, 9);
+	assert_int_equal(w.causes.n, 1);
+	assert_int_equal(w.ftree.nodes[w.causes.items[0].node].function, B);
+	assert_int_equal(w.causes.items[0].stop, IP_DARC_OWN);
+	assert_true(w.causes.items[0].share == 1);
+	assert_int_equal(w.causes.figures[w.causes.items[0].node].maxcount, 30);
+	end(&w);
+	/* without other operations to compare with it is the largest part */
+	begin(&w);
+	for (unsigned i = 0; i < 30; i++) {
+		struct ip_darc_call *f0 = operation(&w, &w.peak, MS / 10);
+
+		callees(&w, &w.peak, f0, A, 10 * MS, 1, 0);
+		callees(&w, &w.peak, f0, B, 2 * MS, 1, 0);
+	}
+	find(&w, 9);
+	assert_int_equal(w.ftree.nodes[w.causes.items[0].node].function, A);
+	end(&w);
+}
+
+/* Two causes, one of them four times as frequent; and a third one, which is rare. */
+static void test_several(void **state)
+{
+	struct world w;
+
+	(void)state;
+	begin(&w);
+	for (unsigned i = 0; i < 150; i++) {
+		struct ip_darc_operations *to = i < 100 ? &w.peak : &w.reference;
+		struct ip_darc_call *f0 = operation(&w, to, MS / 10);
+
+		callees(&w, to, f0, A, i < 72 ? 9 * MS : MS / 10, 1, 0);
+		callees(&w, to, f0, B, i >= 72 && i < 96 ? 9 * MS : MS / 10, 1, 0);
+		callees(&w, to, f0, C, i >= 96 && i < 100 ? 9 * MS : MS / 10, 1, 0);
+	}
+	find(&w, 9);
+	assert_int_equal(w.causes.n, 2);
+	assert_int_equal(w.ftree.nodes[w.causes.items[0].node].function, A);
+	assert_true(w.causes.items[0].share == 0.72);
+	assert_true(w.causes.items[1].share == 0.24);
+	end(&w);
+}
+
+/* More calls make a loop long: its function is the cause. Slower calls: the callee is. */
+static void test_loops(void **state)
+{
+	struct world w;
+
+	(void)state;
+	for (int slower = 0; slower < 2; slower++) {
+		begin(&w);
+		for (unsigned i = 0; i < 80; i++) {
+			struct ip_darc_operations *to = i < 30 ? &w.peak : &w.reference;
+			struct ip_darc_call *f0 = operation(&w, to, MS / 10), *a;
+			const uint64_t each = slower && i < 30 ? MS : MS / 10;
+
+			a = callees(&w, to, f0, A, MS / 10, 1, 0);
+			callees(&w, to, a, B, each, !slower && i < 30 ? 100 : 10, each);
+		}
+		find(&w, 9);
+		assert_int_equal(w.causes.n, 1);
+		assert_int_equal(w.ftree.nodes[w.causes.items[0].node].function, slower ? B : A);
+		assert_int_equal(w.causes.items[0].loop.node != IP_FTREE_NONE, !slower);
+		if (!slower) {
+			assert_true(w.causes.items[0].loop.calls == 100);
+			assert_true(w.causes.items[0].loop.reference_calls == 10);
+		}
+		end(&w);
+	}
+}
+
+static void test_depth(void **state)
+{
+	struct world w;
+
+	(void)state;
+	begin(&w);
+	for (unsigned i = 0; i < 80; i++) {
+		struct ip_darc_operations *to = i < 30 ? &w.peak : &w.reference;
+		struct ip_darc_call *f0 = operation(&w, to, MS / 10), *a;
+
+		a = callees(&w, to, f0, A, MS / 10, 1, 0);
+		callees(&w, to, a, B, i < 30 ? 9 * MS : MS / 10, 1, 0);
+	}
+	find(&w, 1);
+	assert_true(w.causes.depth_reached);
+	assert_int_equal(w.causes.items[0].stop, IP_DARC_DEPTH);
+	assert_int_equal(w.ftree.nodes[w.causes.items[0].node].function, A);
+	end(&w);
+}
+
+/* All of it is slower in proportion: there is no cause in the code. */
+static void test_spread(void **state)
+{
+	struct world w;
+
+	(void)state;
+	begin(&w);
+	for (unsigned i = 0; i < 80; i++) {
+		struct ip_darc_operations *to = i < 30 ? &w.peak : &w.reference;
+		const unsigned times = i < 30 ? 4 : 1;
+		struct ip_darc_call *f0 = operation(&w, to, times * MS / 5);
+
+		callees(&w, to, f0, A, times * MS, 1, 0);
+		callees(&w, to, f0, B, times * MS * 5 / 4, 1, 0);
+		callees(&w, to, f0, C, times * MS * 4 / 5, 1, 0);
+	}
+	find(&w, 9);
+	assert_int_equal(w.causes.n, 1);
+	assert_int_equal(w.causes.items[0].stop, IP_DARC_SPREAD);
+	assert_int_equal(w.causes.items[0].node, 0);
+	end(&w);
+}
+
+/* Waiting for a CPU is a cause by itself. */
+static void test_queue(void **state)
+{
+	struct world w;
+
+	(void)state;
+	begin(&w);
+	for (unsigned i = 0; i < 80; i++) {
+		struct ip_darc_operations *to = i < 30 ? &w.peak : &w.reference;
+		struct ip_darc_call *f0 = operation(&w, to, MS / 10);
+
+		callees(&w, to, f0, A, MS, 1, 0);
+		if (i < 20) {
+			to->items[to->n - 1].queued = 8 * MS;
+			to->items[to->n - 1].ticks += 8 * MS;
+		} else if (i < 30) {
+			callees(&w, to, f0, B, 8 * MS, 1, 0);
+		}
+	}
+	find(&w, 9);
+	assert_int_equal(w.causes.n, 2);
+	assert_int_equal(w.causes.items[0].stop, IP_DARC_PREEMPTED);
+	assert_int_equal(w.causes.items[0].n, 20);
+	assert_int_equal(w.ftree.nodes[w.causes.items[1].node].function, B);
+	assert_int_equal(w.causes.items[1].n, 10);
+	end(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_reference), cmocka_unit_test(test_several),
+		cmocka_unit_test(test_loops),	  cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_spread),	  cmocka_unit_test(test_queue),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
