@@ -38,6 +38,7 @@ static const struct {
 	{"hist", cmd_hist,
 	 "latency histograms of functions, with their peaks; heat maps over time"},
 	{"wait", cmd_wait, "where the time of functions goes: CPU, run queue, blocked on what"},
+	{"darc", cmd_darc, "which call path makes the slow calls of a function slow"},
 	{"syscalls", cmd_syscalls,
 	 "system calls: how many, how long, which errors, from which function"},
 	{"trim", cmd_trim, "a part of a trace, as a trace of its own"},

@@ -99,6 +99,8 @@ _iprobe_value() # COMMAND OPTION VALUE-NAME
 		compopt -o nospace
 		_iprobe_trim
 		;;
+	darc:--by) _iprobe_part '' variance ;;
+	darc:--percentile) _iprobe_part '' 'p50 p90 p95 p99 p99.9' ;;
 	report:--columns) _iprobe_part , "$columns all" ;;
 	report:-s | report:--sort)
 		_iprobe_part '' "$columns value duration time value:"

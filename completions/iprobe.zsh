@@ -63,6 +63,8 @@ _iprobe_value() # COMMAND OPTION VALUE-NAME
 		compadd -S '' -- value:
 		;;
 	(export|graph|top):--by) compadd -- process thread ;;
+	darc:--by) compadd -- variance ;;
+	darc:--percentile) compadd -- p50 p90 p95 p99 p99.9 ;;
 	hist:--by) compadd -S '' -- value: ;;
 	report:--columns)
 		compset -P '*,'

@@ -29,6 +29,7 @@ COMMANDS = [
     "tui",
     "wait",
     "syscalls",
+    "darc",
 ]
 PROGRAMS = {
     "iprobe": "cli",

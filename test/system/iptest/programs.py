@@ -126,17 +126,17 @@ class Programs:
             self.made[key] = folder / name
         return self.made[key]
 
-    def generated(self, name, write, version, flags, placement="fentry"):
+    def generated(self, name, write, version, flags, placement="fentry", suffix="c"):
         """A program whose one file write(path) writes, always the same for one `version`; its
         path.
         """
         key = ("generated", name, version, flags, placement)
         if key not in self.made:
             folder = self.folder("generated", name, len(self.made))
-            write(folder / f"{name}.c")
+            write(folder / f"{name}.{suffix}")
             self._compile(
                 folder / name,
-                [folder / f"{name}.c"],
+                [folder / f"{name}.{suffix}"],
                 [f'-DVERSION="{version}"', *flags],
                 "gcc",
                 True,

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The parts of iprobe darc.
+ */
+#ifndef IP_CLI_DARC_H
+#define IP_CLI_DARC_H
+
+#include "analysis/darc/search.h"
+#include "analysis/read/names.h"
+#include "analysis/read/symbolize.h"
+#include "analysis/wait/trace_waits.h"
+
+struct cli_darc {
+	const struct ip_darc_search *search;
+	struct ip_names *names;
+	struct ip_symbolizer *places;
+	struct ip_trace_waits *waits; /* NULL: the trace has no events of the kernel */
+	uint64_t events, lost;
+};
+
+/* Print what a search has found. Return 0, or -1 with an error. */
+int cli_darc_text(const struct cli_darc *d);
+int cli_darc_json(const struct cli_darc *d);
+/* Prints what makes the latency vary. */
+int cli_darc_variance_text(const struct cli_darc *d);
+
+/* Ticks, which may be means, in ns. */
+double cli_darc_ns(const struct cli_darc *d, double ticks);
+/* Where a node is called; NULL: not known. */
+const struct ip_place *cli_darc_place(const struct cli_darc *d, uint32_t node);
+/* The nodes from F0 down to a node. The caller frees the array. Returns NULL with an error. */
+uint32_t *cli_darc_path(const struct cli_darc *d, uint32_t node, size_t *ret_n);
+
+#endif
