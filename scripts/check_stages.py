@@ -302,7 +302,7 @@ def plan(mode, scratch):
     stages.append(
         Stage(
             "fuzz",
-            ["test/fuzz/run", "600" if mode == "full" else "30"],
+            ["test/fuzz/run", "600" if mode == "full" else "15"],
             3600 if mode == "full" else 600,
         )
     )
