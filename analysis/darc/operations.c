@@ -12,9 +12,9 @@
 #include "common/error.h"
 
 struct open_call {
-	struct ip_darc_call *call; /* NULL: deeper than the options want */
+	struct ip_darc_call *call; /* NULL: it has no node */
 	uint64_t start, queued;
-	uint64_t inside; /* ticks in all callees, those that are too deep included */
+	uint64_t inside; /* ticks in all callees with nodes */
 };
 
 struct ip_darc_builder {
@@ -121,6 +121,18 @@ static struct ip_darc_call *take_call(struct ip_darc_builder *b)
 	return c;
 }
 
+/* Whether a call that begins is to have a node. */
+static bool is_node(const struct ip_darc_builder *b, uint32_t function, uint32_t member,
+		    uint64_t call_site)
+{
+	const struct ip_darc_call *above = b->n ? b->stack[b->n - 1].call : NULL;
+
+	return !b->n || (above && (!b->options.is_callee ||
+				   b->options.is_callee(b->options.context,
+							b->ftree->nodes[above->node].function,
+							function, member, call_site)));
+}
+
 uint32_t ip_darc_builder_enter(struct ip_darc_builder *b, uint32_t function, uint32_t member,
 			       uint64_t call_site, uint64_t tsc, uint64_t queued)
 {
@@ -140,7 +152,7 @@ uint32_t ip_darc_builder_enter(struct ip_darc_builder *b, uint32_t function, uin
 	}
 	o = &b->stack[b->n];
 	*o = (struct open_call){.start = tsc, .queued = queued};
-	if (b->n <= b->options.depth) {
+	if (b->n <= b->options.depth && is_node(b, function, member, call_site)) {
 		if (b->n)
 			node = ip_ftree_child(b->ftree, o[-1].call->node, function, member,
 					      call_site);
@@ -238,7 +250,8 @@ void ip_darc_builder_leave(struct ip_darc_builder *b, uint32_t number, uint64_t 
 			       stood = queued > o->queued ? queued - o->queued : 0,
 			       ticks = all > stood ? all - stood : 0;
 
-		if (b->n > 1)
+		/* what has no node is a part of the call around it */
+		if (b->n > 1 && call)
 			o[-1].inside += ticks;
 		if (!call) {
 			b->n--;
@@ -247,8 +260,7 @@ void ip_darc_builder_leave(struct ip_darc_builder *b, uint32_t number, uint64_t 
 		call->start = o->start;
 		call->ticks = call->sum = ticks;
 		call->count = 1;
-		/* what is too deep is a part of this call alone */
-		call->inside = b->n <= b->options.depth ? o->inside : 0;
+		call->inside = o->inside;
 		if (b->options.own && !b->spoilt)
 			add_own(b, call->node, ticks > call->inside ? ticks - call->inside : 0);
 		if (b->n > 1) {

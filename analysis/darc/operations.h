@@ -50,6 +50,11 @@ struct ip_darc_builder_options {
 	uint32_t function; /* F0 */
 	uint32_t depth;	   /* levels below F0; what is deeper belongs to the last one */
 	bool own;	   /* ip_darc_operation.own is wanted */
+	/* Whether a function was called by another one, as far as the return address tells; NULL:
+	 * each is called by the one around it. What was not is no node, nor is what it calls: its
+	 * time belongs to the node around it. */
+	bool (*is_callee)(void *context, uint32_t above, uint32_t function, uint32_t member,
+			  uint64_t call_site);
 	/* An operation has ended. Returns whether it is taken: its call and own are the caller's
 	 * then, and freed by ip_darc_operation_clear(). */
 	bool (*ended)(void *context, struct ip_darc_operation *operation);

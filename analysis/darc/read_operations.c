@@ -10,6 +10,7 @@
 #include "analysis/darc/preemption.h"
 
 #include "common/error.h"
+#include "common/selection/selection.h"
 
 struct reader {
 	struct ip_trace_reader *trace;
@@ -18,7 +19,10 @@ struct reader {
 	uint32_t tid, member;
 	bool skips, failed;
 	const struct ip_states *states;
-	struct ip_preemption preemption;     /* of the thread */
+	struct ip_preemption preemption; /* of the thread */
+	uint64_t since;
+	bool began; /* an operation of the thread has begun since then */
+	struct ip_symbolizer *places;
 	struct ip_darc_latencies *latencies; /* NULL: operations are read */
 	struct ip_darc_range *ranges;
 	size_t nranges;
@@ -87,6 +91,7 @@ static void on_run(void *context, const struct ip_thread_packets *run)
 	ip_darc_builder_run(r->builder, run - r->trace->runs);
 	r->skips = r->tid && r->tid != run->tid;
 	r->member = run->member;
+	r->began = false;
 	ip_preemption_clear(&r->preemption);
 	if (r->states && !r->skips &&
 	    ip_preemption_begin(
@@ -97,11 +102,39 @@ static void on_run(void *context, const struct ip_thread_packets *run)
 		r->failed = true;
 }
 
+/* Whether an operation is too early. */
+static bool is_early(struct reader *r, const struct ip_darc_operation *operation)
+{
+	const bool first = r->since && operation->start >= r->since && !r->began;
+
+	r->began |= first;
+	return operation->start < r->since || first;
+}
+
+static bool is_callee(void *context, uint32_t above, uint32_t function, uint32_t member,
+		      uint64_t call_site)
+{
+	struct reader *r = context;
+	const struct ip_recording *s = r->trace->session;
+	const char *name = s->functions[above].linker_name;
+	const struct ip_place *place =
+		call_site ? ip_symbolizer_get(r->places, member, s->functions[function].module,
+					      call_site)
+			  : NULL;
+
+	r->failed |= call_site && !place;
+	return !place || !place->function ||
+	       (strlen(place->function) == ip_base_name_length(name) &&
+		!strncmp(place->function, name, strlen(place->function)));
+}
+
 static bool on_latency(void *context, struct ip_darc_operation *operation)
 {
 	struct reader *r = context;
 	const uint64_t ns = ip_recording_ns(r->trace->session, operation->ticks);
 
+	if (is_early(r, operation))
+		return false;
 	ip_peak_bins_add(&r->latencies->bins, ns);
 	ip_histogram_add(&r->latencies->durations, ns);
 	return false;
@@ -114,6 +147,8 @@ static bool on_operation(void *context, struct ip_darc_operation *operation)
 	struct ip_darc_range *range = r->ranges;
 	double each;
 
+	if (is_early(r, operation))
+		return false;
 	while (range < r->ranges + r->nranges && (ns < range->from_ns || ns >= range->to_ns))
 		range++;
 	if (range == r->ranges + r->nranges)
@@ -153,9 +188,9 @@ static int visit(struct reader *r, struct ip_ftree *ftree,
 }
 
 int ip_darc_latencies_read(struct ip_trace_reader *trace, uint32_t function, uint32_t tid,
-			   struct ip_darc_latencies *ret)
+			   uint64_t since, struct ip_darc_latencies *ret)
 {
-	struct reader r = {.trace = trace, .tid = tid, .latencies = ret};
+	struct reader r = {.trace = trace, .tid = tid, .since = since, .latencies = ret};
 	const struct ip_darc_builder_options options = {
 		.function = function, .ended = on_latency, .context = &r};
 	struct ip_ftree ftree;
@@ -214,10 +249,13 @@ int ip_darc_operations_read(struct ip_trace_reader *trace, const struct ip_darc_
 			   .tid = o->tid,
 			   .ranges = ranges,
 			   .nranges = nranges,
-			   .states = o->states};
+			   .states = o->states,
+			   .since = o->since,
+			   .places = o->places};
 	const struct ip_darc_builder_options options = {.function = o->function,
 							.depth = o->depth,
 							.own = o->own,
+							.is_callee = o->places ? is_callee : NULL,
 							.ended = on_operation,
 							.context = &r};
 	uint64_t events;

@@ -11,6 +11,7 @@
 #include "analysis/darc/latency_peaks.h"
 #include "analysis/darc/operations.h"
 #include "analysis/profile/histogram.h"
+#include "analysis/read/symbolize.h"
 #include "analysis/wait/thread_states.h"
 
 struct ip_darc_latencies {
@@ -20,10 +21,11 @@ struct ip_darc_latencies {
 	uint64_t left_out;
 };
 
-/* Reads the calls of a function. tid: of this thread only; 0: of all. The caller clears *ret in any
+/* Reads the calls of a function. tid: of this thread only; 0: of all. since: as in
+ * ip_darc_read_options. The caller clears *ret in any
  * case. Returns 0, or -1 with an error. */
 int ip_darc_latencies_read(struct ip_trace_reader *trace, uint32_t function, uint32_t tid,
-			   struct ip_darc_latencies *ret);
+			   uint64_t since, struct ip_darc_latencies *ret);
 void ip_darc_latencies_clear(struct ip_darc_latencies *latencies);
 /* How many calls have a duration from one on, and below another, exact to 0.8 % of these. */
 uint64_t ip_darc_latencies_between(const struct ip_darc_latencies *latencies, uint64_t from_ns,
@@ -48,6 +50,12 @@ struct ip_darc_read_options {
 	bool own; /* ip_darc_operation.own is wanted */
 	/* of the trace: time in which threads waited for CPUs is told apart; NULL: not known */
 	const struct ip_states *states;
+	/* Operations that began before are left out, and so is the first one of each thread behind
+	 * it: probes have changed. 0: none are. */
+	uint64_t since;
+	/* tells of return addresses whether calls are made by the function around them; NULL: all
+	 * of these functions were recorded */
+	struct ip_symbolizer *places;
 };
 
 /* Reads them. ftree: that of the function. An operation is of the first range that has its

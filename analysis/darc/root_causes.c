@@ -13,6 +13,11 @@
 #include "common/array.h"
 #include "common/error.h"
 
+/* A cause of fewer operations than this part may be chance, where its share is so many times that
+ * of the time, or less. */
+#define CHANCE_MOST  0.5
+#define CHANCE_TIMES 2.0
+
 struct finder {
 	const struct ip_ftree *ftree;
 	const struct ip_root_causes_options *options;
@@ -194,6 +199,40 @@ static void clear_cause(struct ip_darc_cause *c)
 	free(c->reference);
 }
 
+/* Whether what makes some operations slow may have hit this cause by chance, as it hits whatever
+ * runs: it is no more frequent than it has of the time. rest: of the operations, those that other
+ * causes leave. */
+static bool may_be_chance(const struct ip_root_causes *r, const struct ip_darc_cause *c,
+			  double rest)
+{
+	const struct ip_darc_figures *f = &r->figures[c->node];
+	const double all = r->figures[0].reference_longest,
+		     time = c->stop == IP_DARC_OWN ? f->reference_own : f->reference_longest;
+
+	return c->stop != IP_DARC_PREEMPTED && all > 0 && c->share < CHANCE_MOST &&
+	       c->share <= CHANCE_TIMES * rest * time / all;
+}
+
+/* Gives up causes that may be chance: of few operations, in themselves or beside the first one. The
+ * causes are sorted. */
+static void give_up_chance(struct ip_root_causes *r, double percent)
+{
+	double rest = 1;
+	size_t left = 0;
+
+	for (size_t i = 0; i < r->n; i++) {
+		/* what is frequent in the node above it may be rare after all */
+		if (r->items[i].n < IP_DARC_CALLS || may_be_chance(r, &r->items[i], rest) ||
+		    (left && 100.0 * r->items[i].n < percent * r->items[0].n)) {
+			clear_cause(&r->items[i]);
+			continue;
+		}
+		rest -= r->items[i].stop == IP_DARC_SPREAD ? 0 : r->items[i].share;
+		r->items[left++] = r->items[i];
+	}
+	r->n = left;
+}
+
 /* Marks the nodes on the path of a cause. */
 static void note_cause(struct ip_root_causes *r, const struct ip_ftree *ftree,
 		       const struct ip_darc_cause *c)
@@ -233,13 +272,6 @@ int ip_root_causes_find(const struct ip_ftree *ftree, const struct ip_darc_opera
 	free(others);
 	if (code == 0 && ret->n)
 		qsort(ret->items, ret->n, sizeof(*ret->items), by_share);
-	/* what is frequent in the node above it may be rare after all */
-	while (code == 0 && ret->n &&
-	       (ret->items[ret->n - 1].n < IP_DARC_CALLS ||
-		100.0 * ret->items[ret->n - 1].n < options->maxcount_percent * ret->items[0].n))
-		clear_cause(&ret->items[--ret->n]);
-	for (size_t i = 0; code == 0 && i < ret->n; i++)
-		note_cause(ret, ftree, &ret->items[i]);
 	if (code == 0) {
 		struct ip_darc_figures *first = &ret->figures[0];
 
@@ -248,6 +280,9 @@ int ip_root_causes_find(const struct ip_ftree *ftree, const struct ip_darc_opera
 		first->calls = first->reference_calls = 1;
 		first->longest = first->sum = ip_candidates_mean(peak);
 		first->reference_longest = first->reference_sum = ip_candidates_median(reference);
+		give_up_chance(ret, options->maxcount_percent);
+		for (size_t i = 0; i < ret->n; i++)
+			note_cause(ret, ftree, &ret->items[i]);
 	}
 	return code;
 }

@@ -39,14 +39,15 @@ static const struct ip_peak *find_reference(const struct ip_peaks *peaks,
 
 static void take_peak(struct ip_darc_search *s, const struct ip_peak *peak)
 {
-	s->peak = peak;
-	s->reference_peak = find_reference(&s->peaks, peak);
+	const struct ip_peak *reference = find_reference(&s->peaks, peak);
+
+	s->peak = peak - s->peaks.items + 1;
 	s->ranges[0] = (struct ip_darc_range){
 		.from_ns = peak->from_ns, .to_ns = peak->to_ns, .count = peak->count};
-	if (s->reference_peak)
-		s->ranges[1] = (struct ip_darc_range){.from_ns = s->reference_peak->from_ns,
-						      .to_ns = s->reference_peak->to_ns,
-						      .count = s->reference_peak->count,
+	if (reference)
+		s->ranges[1] = (struct ip_darc_range){.from_ns = reference->from_ns,
+						      .to_ns = reference->to_ns,
+						      .count = reference->count,
 						      .most = REFERENCE_MOST};
 }
 
@@ -112,6 +113,15 @@ static bool choose(struct ip_darc_search *s)
 	}
 }
 
+/* Those of a profile. All operations there are wanted, up to the most. */
+static void take_ranges(struct ip_darc_search *s, const struct ip_darc_search *profile)
+{
+	for (size_t i = 0; i < 2; i++)
+		s->ranges[i] = (struct ip_darc_range){.from_ns = profile->ranges[i].from_ns,
+						      .to_ns = profile->ranges[i].to_ns,
+						      .most = profile->ranges[i].most};
+}
+
 static int find_variance(struct ip_darc_search *s, struct ip_trace_reader *trace,
 			 const struct ip_darc_read_options *read)
 {
@@ -143,7 +153,9 @@ int ip_darc_search(struct ip_trace_reader *trace, struct ip_trace_waits *waits,
 						  .tid = o->tid,
 						  .depth = o->depth,
 						  .own = o->variance,
-						  .states = waits ? waits->states : NULL};
+						  .states = waits ? waits->states : NULL,
+						  .since = o->since,
+						  .places = o->places};
 	const struct ip_root_causes_options options = {.depth = o->depth,
 						       .maxcount_percent = o->maxcount_percent,
 						       .ticks_per_ns =
@@ -152,14 +164,20 @@ int ip_darc_search(struct ip_trace_reader *trace, struct ip_trace_waits *waits,
 
 	*ret = (struct ip_darc_search){
 		.session = trace->session, .options = *o, .state = IP_DARC_NO_PEAK};
-	if (ip_darc_latencies_read(trace, o->function, o->tid, &ret->latencies) < 0 ||
-	    ip_ftree_begin(&ret->ftree, o->function) < 0)
+	if (ip_ftree_begin(&ret->ftree, o->function) < 0)
 		return -1;
-	ip_peaks_find(&ret->latencies.bins, &ret->peaks);
-	if (o->variance)
-		return find_variance(ret, trace, &read);
-	if (!choose(ret))
-		return 0;
+	if (o->profile) {
+		take_ranges(ret, o->profile);
+	} else {
+		if (ip_darc_latencies_read(trace, o->function, o->tid, o->since, &ret->latencies) <
+		    0)
+			return -1;
+		ip_peaks_find(&ret->latencies.bins, &ret->peaks);
+		if (o->variance)
+			return find_variance(ret, trace, &read);
+		if (!choose(ret))
+			return 0;
+	}
 	ret->ranges[0].most = o->decision_operations;
 	if (ip_darc_operations_read(trace, &read, &ret->ftree, ret->ranges,
 				    ret->ranges[1].most ? 2 : 1) < 0 ||

@@ -32,6 +32,8 @@ enum ip_darc_choice {
 	IP_DARC_PERCENTILE /* share: the slowest of them */
 };
 
+struct ip_darc_search;
+
 struct ip_darc_options {
 	uint32_t function, tid; /* tid 0: all threads */
 	enum ip_darc_choice choice;
@@ -43,6 +45,11 @@ struct ip_darc_options {
 	double maxcount_percent;
 	uint32_t depth; /* at most IP_DARC_DEPTH_MOST */
 	bool variance;	/* look for it in the place of root causes */
+	/* of a live process: as in ip_darc_read_options */
+	uint64_t since;
+	struct ip_symbolizer *places;
+	/* the ranges of an earlier search are those of this one, too; NULL: peaks are looked for */
+	const struct ip_darc_search *profile;
 };
 
 struct ip_darc_search {
@@ -52,9 +59,7 @@ struct ip_darc_search {
 	struct ip_peaks peaks;
 	enum ip_darc_state state;
 	char reason[160]; /* NO_PEAK: for people */
-	const struct ip_peak
-		*peak; /* the one that is searched; NULL: none, or no peak was chosen */
-	const struct ip_peak *reference_peak; /* NULL: the reference is no peak, or there is none */
+	size_t peak;	  /* the one that is searched: its index in peaks, plus 1; 0: none is */
 	/* of the peak, and of the reference; most 0: there is no reference */
 	struct ip_darc_range ranges[2];
 	struct ip_ftree ftree;

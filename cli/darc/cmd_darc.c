@@ -2,22 +2,33 @@
 /*
  * iprobe darc: which call path makes the slow calls of a function slow.
  */
-#include <math.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/darc/darc.h"
+#include "cli/darc/darc_live.h"
+#include "cli/darc/darc_load.h"
 #include "cli/filter/filter_check.h"
 #include "cli/filter_options.h"
 #include "cli/trace_args.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/print.h"
+#include "common/file.h"
+#include "common/interrupted.h"
+#include "common/proc.h"
+#include "common/selection/selection.h"
+#include "common/trace/kernel_format.h"
+#include "common/units.h"
+#include "hotpatcher/process/callees.h"
 
 static const char help[] =
-	"usage: iprobe darc -f F0 [OPTIONS] [DIR]\n\n"
+	"usage: iprobe darc -f F0 [OPTIONS] [DIR | PID | -- COMMAND...]\n\n"
 	"Finds which call path makes the slow calls of a function slow (iprobe.data): the peaks of "
 	"its latency,\n"
 	"and the root causes of one of them, from callee to callee down to the function, lock, "
@@ -34,19 +45,37 @@ static const char help[] =
 	"      --by variance    which call paths make the latency vary, in the place of root "
 	"causes\n"
 	"      --start-ops N    the peaks are looked at after N calls, not before (default 100)\n"
-	"      --decision-ops N N calls of the peak are looked at, at most (default 1000)\n"
+	"      --decision-ops N N calls of the peak are looked at, at most (default 1000; of a "
+	"process "
+	"20 in each\n"
+	"                       step)\n"
 	"      --maxcount-percentage P\n"
 	"                       a root cause is the largest part P percent as often as the most "
 	"frequent one\n"
 	"                       (default 20)\n"
 	"      --depth N        so many levels below the function (default 64)\n"
+	"of a process: F0 alone goes live, then the callees that the search has to look at\n"
+	"      --max-functions N\n"
+	"                       so many of them at once (default 200)\n"
+	"      --duration T     end the search after so long: 10s, 2m (default: when it is over)\n"
+	"      --kernel[=LIST]  record events of the kernel, too, as iprobe attach does\n"
+	"  -q, --quiet          do not tell each step\n"
+	"output:\n"
 	"      --full-names     whole C++ names, not their short forms\n"
 	"      --json           one JSON document\n";
+
+#define START_MS 5000
+#define NAP_MS	 10
 
 struct command {
 	struct cli_filter filter;
 	struct ip_darc_options options;
-	bool json, chosen;
+	bool json, chosen, quiet;
+	const char *live; /* the last option that only goes with a process; NULL: none */
+	int pid;
+	struct ip_kernel_options kernel;
+	uint64_t duration_ns;
+	size_t max_functions;
 };
 
 enum {
@@ -57,6 +86,9 @@ enum {
 	OPT_START,
 	OPT_DECISION,
 	OPT_MAXCOUNT,
+	OPT_MOST,
+	OPT_DURATION,
+	OPT_KERNEL,
 	OPT_JSON
 };
 
@@ -142,83 +174,150 @@ static int take(const char *command, int option, void *context)
 			       : cli_usage(command,
 					   "--maxcount-percentage takes 0 to 100, not '%s'",
 					   optarg);
+	case OPT_MOST:
+		c->live = "--max-functions";
+		code = take_number(command, c->live, &number);
+		c->max_functions = number;
+		return code;
+	case OPT_DURATION:
+		c->live = "--duration";
+		if (cli_parse_time(command, optarg, &c->duration_ns) < 0)
+			return 2;
+		return c->duration_ns ? -1 : cli_usage(command, "--duration: a time above 0");
+	case OPT_KERNEL:
+		c->live = "--kernel";
+		return ip_kernel_choice_parse(optarg, &c->kernel.groups, &c->kernel.optional) < 0
+			       ? cli_usage(command, "%s", ip_error_message())
+			       : -1;
+	case 'q':
+		c->live = "-q";
+		c->quiet = true;
+		return -1;
 	default:
 		c->json = true;
 		return -1;
 	}
 }
 
-/* The function that a selection means. Returns 0, or -1 with an error: it means none, or several.
- */
-static int find_function(const struct ip_trace_reader *trace, const char *selection,
-			 struct ip_names *names, uint32_t *ret)
-{
-	_cleanup_free_ bool *selected = cli_reader_select(trace, selection);
-	uint32_t first = 0, second = 0;
-	size_t n = 0;
-
-	for (uint32_t i = 0; selected && i < trace->session->nfunctions; i++) {
-		if (!selected[i])
-			continue;
-		n++;
-		second = first && !second ? i : second;
-		first = first ? first : i;
-	}
-	if (!selected)
-		return -1;
-	*ret = first;
-	return n == 1 ? 0
-		      : ip_error("-f %s means several functions (%s, %s%s): one can be searched",
-				 selection, ip_names_get(names, first), ip_names_get(names, second),
-				 n > 2 ? ", ..." : "");
-}
-
-static int print(const struct cli_darc *d, bool json)
-{
-	if (json)
-		return cli_darc_json(d);
-	return d->search->options.variance ? cli_darc_variance_text(d) : cli_darc_text(d);
-}
-
 static int show(const char *dir, struct command *c)
 {
-	struct ip_trace_reader *trace = NULL;
-	struct ip_darc_search search = {0};
-	struct cli_darc d = {.search = &search};
-	int ret = cli_reader_open(dir, c->filter.process, &trace);
+	struct cli_darc_trace t;
+	int ret = cli_darc_open(dir, &c->filter, !c->options.variance, &t);
 
-	if (ret == 0) {
-		d.names = ip_names_create(trace->session);
-		d.places = ip_symbolizer_create(dir, trace->session);
-		ret = d.names && d.places ? 0 : -1;
-	}
-	if (ret == 0 && c->filter.full_names)
-		ip_names_use_full(d.names);
 	if (ret == 0)
-		ret = find_function(trace, c->filter.functions, d.names, &c->options.function);
+		ret = cli_darc_find_function(&t, c->filter.functions, &c->options.function);
 	if (ret == 0)
-		ret = cli_filter_check(trace, &c->filter);
-	if (ret == 0 && !c->options.variance && ip_trace_waits_read(trace, &d.waits) < 0)
-		ret = -1;
-	for (const char *const *line = d.waits ? d.waits->damage : NULL; line && *line; line++)
-		ip_print(stderr, "iprobe: %s\n", *line);
+		ret = cli_filter_check(t.trace, &c->filter);
 	if (ret == 0) {
 		c->options.tid = c->filter.tid;
-		ret = ip_darc_search(trace, d.waits, &c->options, &search);
+		ret = ip_darc_search(t.trace, t.waits, &c->options, &t.search);
 	}
 	if (ret == 0) {
-		d.lost = trace->lost;
-		cli_reader_warn(trace);
-		ret = print(&d, c->json);
+		cli_reader_warn(t.trace);
+		ret = cli_darc_print(&t, NULL, c->json);
 	}
 	if (ret == 0)
 		ret = cli_reader_check_stdout();
-	ip_darc_search_clear(&search);
-	ip_trace_waits_destroy(d.waits);
-	ip_symbolizer_destroy(d.places);
-	ip_names_destroy(d.names);
-	ip_trace_reader_close(trace);
+	cli_darc_clear(&t);
 	return ret;
+}
+
+/* Starts a command. Returns its pid, or -1 with an error. */
+static pid_t start_command(char **argv)
+{
+	int ends[2], error = 0;
+	ssize_t n;
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return ip_error_errno("cannot make a pipe");
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		execvp(argv[0], argv);
+		error = errno;
+		n = write(ends[1], &error, sizeof(error));
+		_exit(n < 0 ? 126 : 127);
+	}
+	close(ends[1]);
+	n = pid < 0 ? 0 : read(ends[0], &error, sizeof(error));
+	close(ends[0]);
+	if (pid < 0)
+		return ip_error_errno("cannot start %s", argv[0]);
+	if (n <= 0)
+		return pid;
+	waitpid(pid, NULL, 0);
+	errno = error;
+	return ip_error_errno("cannot start %s", argv[0]);
+}
+
+static int show_live(struct command *c)
+{
+	const struct cli_darc_live_options options = {
+		.session = {.pid = c->pid,
+			    .functions = c->filter.functions,
+			    .max_stop_ns = IP_DEFAULT_MAX_STOP,
+			    .kernel = c->kernel},
+		.filter = &c->filter,
+		.search = c->options,
+		.duration_ns = c->duration_ns,
+		.max_functions = c->max_functions,
+		.json = c->json,
+		.quiet = c->quiet};
+
+	cli_catch_signals();
+	return cli_darc_live(&options);
+}
+
+/* Waits until the command has become the program that has the function, as a shell or a wrapper
+ * does. If it never does, the search tells that. */
+static void wait_for_program(pid_t pid, const char *functions)
+{
+	struct ip_selection *selection;
+	bool found = false;
+
+	if (ip_selection_parse(functions, &selection) < 0)
+		return;
+	for (unsigned i = 0; i < START_MS / NAP_MS && !found && !ip_interrupted; i++) {
+		_cleanup_free_ char **names = NULL, *text = NULL;
+		size_t n = 0;
+
+		if (!ip_proc_has_memory(pid))
+			break;
+		if (ip_callees_all(pid, &names, &n, &text) == 0)
+			for (size_t k = 0; k < n && !found; k++)
+				found = ip_selection_match(selection, names[k], NULL, NULL);
+		if (!found)
+			nanosleep(&(struct timespec){.tv_nsec = NAP_MS * 1000000}, NULL);
+	}
+	ip_selection_destroy(selection);
+}
+
+/* The command is started, searched, and goes on to its own end, unless the user has ended the
+ * search. */
+static int show_command(struct command *c, char **argv)
+{
+	int code;
+
+	c->pid = start_command(argv);
+	if (c->pid < 0)
+		return cli_fail();
+	wait_for_program(c->pid, c->filter.functions);
+	code = show_live(c);
+	fflush(stdout);
+	if (ip_interrupted)
+		kill(c->pid, SIGTERM);
+	while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
+		if (ip_interrupted)
+			kill(c->pid, SIGTERM);
+	return code;
+}
+
+/* Returns whether an operand is a process: a number, unless there is a file of that name. */
+static bool is_process(const char *operand, int *ret)
+{
+	return operand[strspn(operand, "0123456789")] == '\0' && ip_access(operand, F_OK) < 0 &&
+	       ip_parse_pid(operand, ret) == 0;
 }
 
 int cmd_darc(int argc, char **argv)
@@ -235,16 +334,20 @@ int cmd_darc(int argc, char **argv)
 		{"start-ops", required_argument, NULL, OPT_START},
 		{"decision-ops", required_argument, NULL, OPT_DECISION},
 		{"maxcount-percentage", required_argument, NULL, OPT_MAXCOUNT},
+		{"max-functions", required_argument, NULL, OPT_MOST},
+		{"duration", required_argument, NULL, OPT_DURATION},
+		{"kernel", optional_argument, NULL, OPT_KERNEL},
+		{"quiet", no_argument, NULL, 'q'},
 		{"json", no_argument, NULL, OPT_JSON},
 		CLI_FILTER_FULL_NAMES,
 		CLI_FILTER_HELP,
 		{0}};
-	static const struct cli_filter_command command = {"f:h", help, long_options, take};
-	struct command c = {.filter = CLI_FILTER_ALL,
-			    .options = {.start_operations = 100,
-					.decision_operations = 1000,
-					.maxcount_percent = 20,
-					.depth = 64}};
+	static const struct cli_filter_command command = {"f:qh", help, long_options, take};
+	struct command c = {
+		.filter = CLI_FILTER_ALL,
+		.options = {.start_operations = 100, .maxcount_percent = 20, .depth = 64},
+		.max_functions = 200};
+	bool is_command, is_live;
 	const char *dir;
 	int code = cli_filter_parse(argc, argv, &command, &c.filter, &c);
 
@@ -258,8 +361,22 @@ int cmd_darc(int argc, char **argv)
 	if (code < 0 && c.options.variance && c.chosen)
 		code = cli_usage(argv[0], "--by variance is of all calls: it does not go with "
 					  "--peak, --slower-than and --percentile");
-	if (code < 0)
-		code = cli_reader_dir(argv[0], argc, argv, &dir);
+	if (code >= 0)
+		return code;
+	is_command = optind < argc && optind > 1 && !strcmp(argv[optind - 1], "--");
+	is_live = is_command || (argc - optind == 1 && is_process(argv[optind], &c.pid));
+	if (is_live && (c.options.variance || c.filter.process))
+		return cli_usage(argv[0], "%s is for traces",
+				 c.filter.process ? "--process" : "--by variance");
+	if (is_live && c.filter.tid)
+		c.options.tid = c.filter.tid;
+	if (!c.options.decision_operations)
+		c.options.decision_operations = is_live ? 20 : 1000;
+	if (is_live)
+		return is_command ? show_command(&c, argv + optind) : show_live(&c);
+	if (c.live)
+		return cli_usage(argv[0], "%s goes with a PID or a command", c.live);
+	code = cli_reader_dir(argv[0], argc, argv, &dir);
 	if (code >= 0)
 		return code;
 	/* where the user leaves a pager, this process ends without a message */

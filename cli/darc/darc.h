@@ -12,10 +12,11 @@
 
 struct cli_darc {
 	const struct ip_darc_search *search;
+	const struct ip_darc_search *profile; /* whose latencies are shown; mostly the same */
 	struct ip_names *names;
 	struct ip_symbolizer *places;
 	struct ip_trace_waits *waits; /* NULL: the trace has no events of the kernel */
-	uint64_t events, lost;
+	uint64_t lost;
 };
 
 /* Print what a search has found. Return 0, or -1 with an error. */

@@ -32,7 +32,7 @@ static void json_to(struct ip_json *j, const char *key, uint64_t ns)
 
 static void json_profile(struct ip_json *j, const struct cli_darc *d)
 {
-	const struct ip_darc_search *s = d->search;
+	const struct ip_darc_search *s = d->profile;
 	const struct ip_peak_bins *b = &s->latencies.bins;
 	const unsigned width = IP_PEAK_STEPS / s->peaks.steps;
 	size_t number = 0, searched = 0;
@@ -62,7 +62,7 @@ static void json_profile(struct ip_json *j, const struct cli_darc *d)
 		const struct ip_peak *p = &s->peaks.items[i];
 
 		number += !p->refused;
-		searched = p == s->peak ? number : searched;
+		searched = i + 1 == s->peak ? number : searched;
 		ip_json_object(j, NULL);
 		if (p->refused)
 			ip_json_string(j, "number", NULL);
@@ -301,7 +301,7 @@ int cli_darc_json(const struct cli_darc *d)
 	ip_json_string(
 		&j, "module",
 		ip_recording_module_name(s->session, &s->session->functions[s->options.function]));
-	ip_json_uint(&j, "events", s->latencies.events);
+	ip_json_uint(&j, "events", d->profile->latencies.events);
 	ip_json_uint(&j, "lost", d->lost);
 	ip_json_bool(&j, "kernel", d->waits != NULL);
 	json_profile(&j, d);

@@ -59,8 +59,8 @@ static void print_peak(const struct cli_darc *d, uint64_t from)
 {
 	size_t number = 0;
 
-	for (size_t i = 0; i < d->search->peaks.n; i++) {
-		const struct ip_peak *p = &d->search->peaks.items[i];
+	for (size_t i = 0; i < d->profile->peaks.n; i++) {
+		const struct ip_peak *p = &d->profile->peaks.items[i];
 
 		number += !p->refused;
 		if (from != p->top_from_ns)
@@ -70,14 +70,14 @@ static void print_peak(const struct cli_darc *d, uint64_t from)
 				 ip_plural(p->count));
 		else
 			ip_print(stdout, " < peak %zu%s", number,
-				 p == d->search->peak ? ", which is searched" : "");
+				 i + 1 == d->profile->peak ? ", which is searched" : "");
 	}
 }
 
 static void print_histogram(const struct cli_darc *d)
 {
-	const struct ip_peak_bins *b = &d->search->latencies.bins;
-	const unsigned width = IP_PEAK_STEPS / d->search->peaks.steps;
+	const struct ip_peak_bins *b = &d->profile->latencies.bins;
+	const unsigned width = IP_PEAK_STEPS / d->profile->peaks.steps;
 	uint64_t calls[IP_PEAK_BINS] = {0}, most = 1;
 	unsigned first = IP_PEAK_BINS, last = 0;
 	char count[32], min[16], max[16], mean[16];
@@ -290,6 +290,13 @@ int cli_darc_text(const struct cli_darc *d)
 	double told = 0;
 
 	print_histogram(d);
+	if (s->state == IP_DARC_IN_PROGRESS) {
+		ip_print(stdout, "\nThe search was ended before it was over.\n");
+		if (*s->reason)
+			ip_print(stdout, "So far: %s.\n", s->reason);
+		if (!s->ranges[0].most)
+			return 0;
+	}
 	if (s->state == IP_DARC_NO_PEAK) {
 		ip_print(stdout, "\nNo peak: %s.\n", s->reason);
 		if (s->latencies.bins.count >= IP_PEAK_SAMPLES &&
@@ -301,10 +308,10 @@ int cli_darc_text(const struct cli_darc *d)
 	}
 	print_chosen(d);
 	if (s->state == IP_DARC_NO_DIFFERENCE)
-		ip_print(stdout, "%s",
-			 s->causes.n ? "\nSoftware cannot tell these calls apart from the usual "
-				       "ones: they go the same way, and all of it is slower.\n"
-				     : "\nNo call path is the cause of enough of them.\n");
+		ip_print(stdout, "\n%s.\n",
+			 s->causes.n ? "Software cannot tell these calls apart from the usual "
+				       "ones: they go the same way, and all of it is slower"
+				     : "No call path is the cause of enough of them");
 	for (size_t i = 0; i < s->causes.n; i++) {
 		if (s->state == IP_DARC_NO_DIFFERENCE) {
 			if (s->waits)

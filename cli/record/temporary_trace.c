@@ -3,7 +3,7 @@
  * Records into a temporary directory.
  *
  *   1. Directories of the same user that nobody has locked are removed: their iprobe was killed.
- *      They have a name as step 2 makes it, and hold nothing but a trace: others are the user's.
+ *      They have a name as step 2 makes it, and hold nothing but traces: others are the user's.
  *   2. A directory is made, and locked (flock(2)). If another iprobe was in its step 1 just then,
  *      and has locked or removed it, another one is made.
  *   3. The trace is recorded in it.
@@ -70,7 +70,7 @@ static bool holds_only_a_trace(int fd)
 	errno = 0;
 	while ((entry = readdir(dir)))
 		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") &&
-		    strcmp(entry->d_name, TRACE))
+		    strncmp(entry->d_name, TRACE, strlen(TRACE)))
 			return false;
 	return !errno;
 }
@@ -93,10 +93,11 @@ static void remove_left(void)
 }
 
 /* Step 2. */
-static int make(struct cli_temporary_trace *t)
+int cli_temporary_trace_make(struct cli_temporary_trace *t)
 {
 	int fd;
 
+	*t = (struct cli_temporary_trace){.place.parent = -1, .lock = -1};
 	remove_left();
 	for (unsigned i = 0; i < TRIES_MOST; i++) {
 		fd = ip_dir_make_temporary(above(), PREFIX, &t->place);
@@ -257,7 +258,7 @@ int cli_record_first(const struct cli_recording_request *request,
 		ip_error("-o: the path is too long");
 		return cli_fail();
 	}
-	if (!request->output && make(ret) < 0)
+	if (!request->output && cli_temporary_trace_make(ret) < 0)
 		return cli_fail();
 	code = attach(request, ret->dir);
 	/* of several, others may have been recorded */

@@ -37,6 +37,7 @@ struct search {
 	struct ip_modules modules;
 	struct place *places; /* by address */
 	size_t n;
+	bool pointers; /* a function calls through pointers, too */
 };
 
 static int by_address(const void *a, const void *b)
@@ -152,6 +153,14 @@ static struct place *callee_at(const struct search *s, uint64_t address, const u
 	return slot ? find(s, follow(s, slot)) : NULL;
 }
 
+/* Whether the bytes call or jump through a register, or a pointer that one leads to. */
+static bool is_by_pointer(const uint8_t *bytes)
+{
+	const unsigned mod = bytes[1] >> 6, operation = bytes[1] >> 3 & 7, rm = bytes[1] & 7;
+
+	return bytes[0] == 0xff && (operation == 2 || operation == 4) && (mod || rm != 5);
+}
+
 static int scan(struct search *s, const struct place *caller)
 {
 	uint64_t size = size_of(s, caller);
@@ -166,6 +175,7 @@ static int scan(struct search *s, const struct place *caller)
 
 		if (p && p != caller)
 			p->callee = true;
+		s->pointers |= i + 1 < size && is_by_pointer(code + i);
 	}
 	return 0;
 }
@@ -219,7 +229,8 @@ static int search(struct search *s, const char *linker_name, char **ret, size_t 
 	return name_them(s, ret, ret_n);
 }
 
-int ip_callees(pid_t pid, const char *linker_name, char **ret, size_t *ret_n)
+int ip_callees_and_pointers(pid_t pid, const char *linker_name, char **ret, size_t *ret_n,
+			    bool *ret_pointers)
 {
 	struct search s = {0};
 	int done;
@@ -229,6 +240,75 @@ int ip_callees(pid_t pid, const char *linker_name, char **ret, size_t *ret_n)
 	if (ip_target_open(pid, false, &s.target) < 0)
 		return -1;
 	done = search(&s, linker_name, ret, ret_n);
+	*ret_pointers = s.pointers;
+	free(s.places);
+	ip_modules_clear(&s.modules);
+	ip_target_close(s.target);
+	return done;
+}
+
+int ip_callees(pid_t pid, const char *linker_name, char **ret, size_t *ret_n)
+{
+	bool pointers;
+
+	return ip_callees_and_pointers(pid, linker_name, ret, ret_n, &pointers);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Writes the names one after the other, each with a zero behind it. */
+static int write_names(const struct search *s, char **ret_text, size_t *ret_size)
+{
+	FILE *out = open_memstream(ret_text, ret_size);
+
+	if (!out)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < s->n; i++) {
+		const char *name = name_of(&s->places[i]);
+
+		fprintf(out, "%.*s%c", (int)ip_base_name_length(name), name, 0);
+	}
+	return fclose(out) == 0 ? 0 : ip_error("out of memory");
+}
+
+static int all_names(const struct search *s, char ***ret, size_t *ret_n, char **ret_text)
+{
+	char **names, *text = NULL;
+	size_t size, n = 0;
+
+	if (write_names(s, &text, &size) < 0)
+		return -1;
+	*ret_text = text;
+	*ret = names = calloc(s->n + 1, sizeof(*names));
+	if (!names)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < s->n; i++, text += strlen(text) + 1)
+		names[i] = text;
+	if (s->n)
+		qsort(names, s->n, sizeof(*names), by_name);
+	for (size_t i = 0; i < s->n; i++)
+		if (!n || strcmp(names[n - 1], names[i]))
+			names[n++] = names[i];
+	*ret_n = n;
+	return 0;
+}
+
+int ip_callees_all(pid_t pid, char ***ret, size_t *ret_n, char **ret_text)
+{
+	struct search s = {0};
+	int done;
+
+	*ret = NULL;
+	*ret_text = NULL;
+	*ret_n = 0;
+	if (ip_target_open(pid, false, &s.target) < 0)
+		return -1;
+	done = ip_modules_load(s.target, &s.modules) < 0 || collect(&s) < 0
+		       ? -1
+		       : all_names(&s, ret, ret_n, ret_text);
 	free(s.places);
 	ip_modules_clear(&s.modules);
 	ip_target_close(s.target);

@@ -12,6 +12,7 @@
 #ifndef IP_CALLEES_H
 #define IP_CALLEES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -19,5 +20,15 @@
  * matter). *ret: a selection that means the callees, which the caller frees; NULL if there are
  * none. *ret_n: how many. The process is only read. 0, or -1 with an error. */
 int ip_callees(pid_t pid, const char *linker_name, char **ret, size_t *ret_n);
+
+/* The same, and whether the functions seem to call others through pointers as well, which cannot be
+ * seen in the code. */
+int ip_callees_and_pointers(pid_t pid, const char *linker_name, char **ret, size_t *ret_n,
+			    bool *ret_pointers);
+
+/* Finds the names of all functions with probes of the process, without suffixes of the compiler,
+ * each once. *ret: an array, which the caller frees, of names, which point into *ret_text, which
+ * the caller frees. 0, or -1 with an error. */
+int ip_callees_all(pid_t pid, char ***ret, size_t *ret_n, char **ret_text);
 
 #endif

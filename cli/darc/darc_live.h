@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The search in a live process: F0 alone is live at first, then the callees that the search has to
+ * look at, level by level.
+ */
+#ifndef IP_CLI_DARC_LIVE_H
+#define IP_CLI_DARC_LIVE_H
+
+#include "analysis/darc/search.h"
+#include "cli/darc/darc_session.h"
+#include "cli/filter_options.h"
+
+struct cli_darc_live_options {
+	struct cli_darc_session_options session;
+	const struct cli_filter *filter;
+	struct ip_darc_options search; /* function is not set */
+	uint64_t duration_ns;	       /* the search ends behind it; 0: it takes what it takes */
+	size_t max_functions;	       /* live at once beside those of the path */
+	bool json, quiet;
+};
+
+/* Searches, and prints what was found: as far as it has come where a signal, the time or the end of
+ * the process ends it. Returns the exit code, after a message. */
+int cli_darc_live(const struct cli_darc_live_options *options);
+
+#endif

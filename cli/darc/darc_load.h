@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A trace that is searched, with what was found in it.
+ */
+#ifndef IP_CLI_DARC_LOAD_H
+#define IP_CLI_DARC_LOAD_H
+
+#include "cli/darc/darc.h"
+#include "cli/filter_options.h"
+
+struct cli_darc_trace {
+	struct ip_trace_reader *trace;
+	struct ip_names *names;
+	struct ip_symbolizer *places;
+	struct ip_trace_waits *waits; /* NULL: the trace has no events of the kernel */
+	struct ip_darc_search search;
+};
+
+/* Opens a trace. kernel: events of the kernel are wanted, where there are some; what is wrong with
+ * them is told on stderr. The caller clears *ret in any case. Returns 0, or -1 with an error. */
+int cli_darc_open(const char *dir, const struct cli_filter *filter, bool kernel,
+		  struct cli_darc_trace *ret);
+void cli_darc_clear(struct cli_darc_trace *trace);
+
+/* The function that a selection means. Returns 0, or -1 with an error: it means none, or several.
+ */
+int cli_darc_find_function(const struct cli_darc_trace *trace, const char *selection,
+			   uint32_t *ret);
+
+/* Prints what was found. profile: the search whose latencies are shown; NULL: this one. Returns 0,
+ * or -1 with an error. */
+int cli_darc_print(const struct cli_darc_trace *trace, const struct ip_darc_search *profile,
+		   bool json);
+
+#endif

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs the session of a live search.
+ */
+#include "cli/darc/darc_session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/interrupted.h"
+#include "session/session.h"
+
+#define WAIT_MS	       100
+#define SELECTION_MOST 60000u /* bytes of one change: a packet is not split */
+
+static void tell_live(void *context)
+{
+	ssize_t ignored = write(*(int *)context, "", 1);
+
+	(void)ignored;
+}
+
+static _Noreturn void be_session(const struct cli_darc_session *s, pid_t parent, int live)
+{
+	const struct cli_darc_session_options *o = &s->options;
+	struct ip_session_options options = {.functions = o->functions,
+					     .dir = s->trace.dir,
+					     .own = "iprobe darc's own recording",
+					     .memory = IP_DEFAULT_MEMORY,
+					     .max_stop_ns = o->max_stop_ns,
+					     .overwrite = true,
+					     .marks_tails = true,
+					     .filters.callsite = true,
+					     .kernel = o->kernel,
+					     .on_live = tell_live,
+					     .context = &live};
+	struct ip_session_summary summary;
+
+	/* Ctrl-C is for the search, which ends the session */
+	setpgid(0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	cli_catch_signals();
+	if (getppid() != parent)
+		_exit(1);
+	_exit(ip_session_attach(o->pid, &options, &summary) < 0 ? cli_fail() : 0);
+}
+
+int cli_darc_session_begin(const struct cli_darc_session_options *options,
+			   struct cli_darc_session *ret, bool *ret_told)
+{
+	const pid_t parent = getpid();
+	_cleanup_close_ int live = -1;
+	int ends[2];
+	ssize_t n = -1;
+	char c;
+
+	*ret_told = false;
+	*ret = (struct cli_darc_session){.options = *options, .trace.lock = -1};
+	if (cli_temporary_trace_make(&ret->trace) < 0)
+		return -1;
+	snprintf(ret->moment, sizeof(ret->moment), "%s.moment", ret->trace.dir);
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return ip_error_errno("cannot make a pipe");
+	live = ends[0];
+	fflush(NULL);
+	ret->child = fork();
+	if (!ret->child) {
+		close(ends[0]);
+		be_session(ret, parent, ends[1]);
+	}
+	close(ends[1]);
+	if (ret->child < 0) {
+		ret->child = 0;
+		return ip_error_errno("cannot start the session's process");
+	}
+	while (!ip_interrupted && n < 0) {
+		struct pollfd p = {.fd = live, .events = POLLIN};
+
+		if (poll(&p, 1, WAIT_MS) > 0)
+			n = read(live, &c, 1);
+	}
+	if (n == 1)
+		return 0;
+	*ret_told = true;
+	return -1;
+}
+
+bool cli_darc_session_has_ended(struct cli_darc_session *s)
+{
+	if (s->child && waitpid(s->child, &s->status, WNOHANG) == s->child)
+		s->child = 0;
+	return !s->child;
+}
+
+static int change(struct cli_darc_session *s, const char *selection)
+{
+	struct ip_session_summary done;
+
+	if (ip_session_ask_change(s->options.pid, selection, s->options.max_stop_ns, &done) < 0)
+		return -1;
+	s->changes++;
+	free(done.change.dir);
+	free(done.change.unused);
+	return 0;
+}
+
+/* Asks for names that are in one list and not in the other. before: what stands before each. */
+static int ask(struct cli_darc_session *s, char *const *names, size_t n, char *const *others,
+	       size_t nothers, const char *before)
+{
+	size_t size = 0, used = 0, k = 0;
+	_cleanup_free_ char *text = NULL;
+
+	for (size_t i = 0; i < n; i++)
+		size += strlen(names[i]) + 3;
+	text = malloc(size + 1);
+	if (!text)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < n; i++) {
+		while (k < nothers && strcmp(others[k], names[i]) < 0)
+			k++;
+		if (k < nothers && !strcmp(others[k], names[i]))
+			continue;
+		used += sprintf(text + used, "%s%s%s", used ? "," : "", before, names[i]);
+		if (used >= SELECTION_MOST) {
+			if (change(s, text) < 0)
+				return -1;
+			used = 0;
+		}
+	}
+	return used ? change(s, text) : 0;
+}
+
+static void free_live(struct cli_darc_session *s)
+{
+	for (size_t i = 0; i < s->nlive; i++)
+		free(s->live[i]);
+	free(s->live);
+	s->live = NULL;
+	s->nlive = 0;
+}
+
+int cli_darc_session_select(struct cli_darc_session *s, char *const *names, size_t n)
+{
+	char **live = calloc(n + 1, sizeof(*live));
+	size_t k = 0;
+
+	while (live && k < n && (live[k] = strdup(names[k])))
+		k++;
+	/* first away with what is not needed: so there are never more than wanted */
+	if (!live || k < n || ask(s, s->live, s->nlive, names, n, "!") < 0 ||
+	    ask(s, names, n, s->live, s->nlive, "") < 0) {
+		if (!live || k < n)
+			ip_error("out of memory");
+		while (k)
+			free(live[--k]);
+		free(live);
+		return -1;
+	}
+	free_live(s);
+	s->live = live;
+	s->nlive = n;
+	s->nmost = n > s->nmost ? n : s->nmost;
+	return 0;
+}
+
+/* The trace of the moment before. */
+static void remove_moment(struct cli_darc_session *s)
+{
+	ip_dir_remove(s->trace.lock, strrchr(s->moment, '/') + 1);
+}
+
+int cli_darc_session_write(struct cli_darc_session *s, uint64_t *ret_overwritten)
+{
+	struct ip_session_snapshot done;
+
+	remove_moment(s);
+	if (ip_session_ask_snapshot(s->options.pid, s->moment, &done) < 0)
+		return -1;
+	*ret_overwritten = done.overwritten;
+	return 0;
+}
+
+int cli_darc_session_end(struct cli_darc_session *s)
+{
+	if (s->child) {
+		kill(s->child, SIGTERM);
+		while (waitpid(s->child, &s->status, 0) < 0 && errno == EINTR)
+			;
+		s->child = 0;
+	}
+	if (WIFSIGNALED(s->status)) {
+		ip_error("pid %d: the process of the session was killed (signal %d): iprobe "
+			 "detach %d puts every byte back",
+			 s->options.pid, WTERMSIG(s->status), s->options.pid);
+		cli_fail();
+	}
+	free_live(s);
+	cli_temporary_trace_clear(&s->trace);
+	return WIFEXITED(s->status) ? WEXITSTATUS(s->status) : 1;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The session of a live search: a flight recorder of this command's own, in a child process, whose
+ * live functions change from step to step. What its rings hold is written as a trace when it is
+ * asked for.
+ *
+ * The child ends properly with this process, whatever ends that: then every byte is back. The
+ * directory of the traces is removed at the end; what a killed iprobe has left of it, the next one
+ * removes.
+ */
+#ifndef IP_CLI_DARC_SESSION_H
+#define IP_CLI_DARC_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "cli/record/temporary_trace.h"
+#include "kernel_trace/recorder.h"
+
+struct cli_darc_session_options {
+	pid_t pid;
+	const char *functions; /* that are live at first: a selection */
+	uint64_t max_stop_ns;
+	struct ip_kernel_options kernel;
+};
+
+struct cli_darc_session {
+	struct cli_darc_session_options options;
+	struct cli_temporary_trace trace; /* trace.dir: of the session */
+	char moment[520];		  /* of what the rings held */
+	pid_t child;			  /* 0: there is none, or it has ended */
+	int status;			  /* as from waitpid() */
+	char **live;			  /* names that were made live, sorted */
+	size_t nlive;
+	size_t changes;
+	size_t nmost; /* functions that were live at once, at most, but those of the options */
+};
+
+/* Attaches. The caller ends *ret in any case. Returns 0, or -1 with an error, or after the child
+ * has printed one: *ret_told. */
+int cli_darc_session_begin(const struct cli_darc_session_options *options,
+			   struct cli_darc_session *ret, bool *ret_told);
+/* Makes these functions live beside those of the options, and no others. names: sorted, each once.
+ * Returns 0, or -1 with an error. */
+int cli_darc_session_select(struct cli_darc_session *session, char *const *names, size_t n);
+/* Writes what the rings hold as a trace, at session->moment, in the place of the one before.
+ * *ret_overwritten: how many events were overwritten up to now. Returns 0, or -1 with an error. */
+int cli_darc_session_write(struct cli_darc_session *session, uint64_t *ret_overwritten);
+/* Whether the session has ended, as it does with its process. */
+bool cli_darc_session_has_ended(struct cli_darc_session *session);
+/* Puts every byte back. Returns the exit code of the child, which has printed what went wrong. */
+int cli_darc_session_end(struct cli_darc_session *session);
+
+#endif

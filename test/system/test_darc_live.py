@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+iprobe darc in a live process: it finds what the search of a recording finds, with only those
+functions live that it has to look at, and puts everything back, however it ends.
+"""
+
+import json
+import os
+import signal
+import time
+
+import pytest
+
+from iptest import memory
+from iptest.actor import last_words
+from test_darc import causes, made
+
+# direct calls, a recursion, loops; virtual calls, pointers and an exception
+PLANTED = [0, 2, 5]
+
+
+@pytest.fixture
+def place(root):
+    """Where the traces lie: nothing may be left there."""
+    path = root.dir()
+    yield {"TMPDIR": str(path)}
+    memory.wait_for("a directory of iprobe darc is left", lambda: not list(path.iterdir()))
+
+
+@pytest.fixture
+def endless(root, programs):
+    """Starts programs that go on for ever; ends them."""
+    started = []
+
+    def start(seed):
+        program, path = made(programs, seed)
+        started.append(root.popen(["chrt", "-f", "5", path, "-1"]))
+        memory.wait_for(
+            "the program does not start",
+            lambda: os.readlink(f"/proc/{started[-1].pid}/exe") == str(path),
+        )
+        return program, started[-1].pid
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def is_as_on_disk(actor, pid):
+    status = json.loads(actor.iprobe("status", "--json", pid).stdout)
+    return status["patched"] == 0 and all(m["text_matches_file"] for m in status["modules"])
+
+
+@pytest.mark.parametrize("seed", PLANTED)
+def test_planted(root, endless, place, seed):
+    program, pid = endless(seed)
+    done = root.iprobe("darc", "-f", "serve", "--json", pid, env=place, timeout=120)
+    assert done.returncode == 0, repr(done)
+    document = json.loads(done.stdout)
+    (found,) = causes(document)
+    assert found["path"] == program.path, document["paths"]
+    assert document["state"] == "root cause found"
+    assert document["searched"]["looked_at"] >= 20 or document["searched"]["count"] >= 5
+    assert is_as_on_disk(root, pid)
+    # each step is told, and no more functions are live than are looked at
+    levels = [line for line in done.stderr.splitlines() if ": level " in line]
+    assert len(levels) >= len(program.path) - 1, done.stderr
+    assert levels[0].endswith("level 0: 1 function live"), levels
+
+
+def test_few_at_once(root, endless, place):
+    """One callee at a time finds the same; nothing is told with -q."""
+    program, pid = endless(0)
+    done = root.iprobe(
+        *("darc", "-f", "serve", "--json", "-q", "--max-functions", 1, "--decision-ops", 8, pid),
+        env=place,
+        timeout=180,
+    )
+    assert done.returncode == 0 and not done.stderr, repr(done)
+    (found,) = causes(json.loads(done.stdout))
+    assert found["path"] == program.path, found
+
+
+def test_command(root, programs, place):
+    """The command is started, searched, and goes on to its own end."""
+    program, path = made(programs, 0)
+    done = root.iprobe(
+        *("darc", "-f", "serve", "--json", "--", "chrt", "-f", "5", path, "1200"),
+        env=place,
+        timeout=120,
+    )
+    assert done.returncode == 0, repr(done)
+    (found,) = causes(json.loads(done.stdout))
+    assert found["path"] == program.path, found
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL, "time", "exit"])
+def test_ends(root, endless, place, how):
+    """What is known by then is printed, and every byte is back."""
+    _, pid = endless(0)
+    options = ("--duration", "700ms") if how == "time" else ()
+    process = root.popen(
+        [
+            *(root.iprobe_path, "darc", "-f", "serve", "--json", "--decision-ops", "1000000"),
+            *(*options, str(pid)),
+        ],
+        env=place,
+    )
+    if how == "time":
+        pass
+    elif how == "exit":
+        time.sleep(1)
+        os.kill(pid, signal.SIGKILL)
+    else:
+        while "level 1" not in process.stderr.readline():
+            assert process.poll() is None
+        process.send_signal(how)
+    done = last_words(process)
+    if how == signal.SIGKILL:
+        memory.wait_for("sites are left", lambda: is_as_on_disk(root, pid))
+        # the directory of a killed iprobe is removed by the next one
+        done = root.iprobe(
+            *("darc", "-f", "serve", "-q", "--duration", "100ms", pid), env=place, timeout=60
+        )
+        assert done.returncode == 0, repr(done)
+        return
+    assert done.returncode == 0, repr(done)
+    document = json.loads(done.stdout)
+    assert document["state"] == "in progress" and document["calls"] > 0, document
+    if how != "exit":
+        assert is_as_on_disk(root, pid)
+
+
+def test_refusals(root, endless, place):
+    program, pid = endless(0)
+    trace = root.dir() / "trace"
+    for options, code, words in [
+        (("-f", "serv", pid), 1, "serve"),
+        (("-f", "serve", "--by", "variance", pid), 2, "for traces"),
+        (("-f", "serve", "--max-functions", "3", trace), 2, "goes with a PID or a command"),
+        (("-f", "serve", "--kernel=nothing", pid), 2, "nothing"),
+        (("-f", "serve", "--", "/no/such/command"), 1, "cannot start"),
+    ]:
+        done = root.iprobe("darc", *options, env=place)
+        assert done.returncode == code and words in done.stderr, (options, done)
+        assert not done.stdout, done
+    assert is_as_on_disk(root, pid)
+    assert program.planted
+
+
+def test_another_session(root, endless, place):
+    """One that is there is not changed."""
+    _, pid = endless(0)
+    trace = root.dir() / "trace"
+    other = root.start_iprobe("attach", "-q", "-f", "serve", "-o", trace, pid)
+    memory.wait_for("it is not recorded", lambda: not is_as_on_disk(root, pid))
+    done = root.iprobe("darc", "-f", "serve", pid, env=place)
+    assert done.returncode == 1 and "has a session already" in done.stderr, repr(done)
+    other.send_signal(signal.SIGINT)
+    assert last_words(other).returncode == 0
