@@ -38,12 +38,15 @@ static void on_values(void *context, const uint64_t *payload)
 static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 {
 	struct reader *r = context;
+	/* what was jumped to returns to where the function around it was called from */
+	const uint64_t site =
+		frame->flags & IP_FRAME_JOINED ? 0 : ip_recording_call_site(r->payload);
 
 	(void)depth;
 	if (!r->skips)
 		frame->tag = ip_darc_builder_enter(
-			r->builder, frame->function, r->member, ip_recording_call_site(r->payload),
-			frame->start, ip_preemption_until(&r->preemption, frame->start));
+			r->builder, frame->function, r->member, site, frame->start,
+			ip_preemption_until(&r->preemption, frame->start));
 }
 
 static void leave(struct reader *r, const struct ip_frame *frame, uint64_t ts)

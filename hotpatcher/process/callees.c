@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads calls out of a live process.
+ * Reads calls out of the files of a live process, and follows them in its memory.
  *
  * A function reaches from its address to the end that its symbol tells; without a symbol table, up
  * to the next function that has probes. Code that the compiler has moved elsewhere (.cold) is not
@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/array.h"
 #include "common/cleanup.h"
@@ -29,7 +30,7 @@ struct place {
 	uint64_t address;
 	const struct ip_module *module;
 	uint32_t function;
-	bool callee;
+	bool callee, jumps_read;
 };
 
 struct search {
@@ -65,8 +66,8 @@ static int collect(struct search *s)
 				continue;
 			if (ip_array_grow(&s->places, s->n, sizeof(*s->places)) < 0)
 				return -1;
-			s->places[s->n++] =
-				(struct place){address + module->load_bias, module, i, false};
+			s->places[s->n++] = (struct place){address + module->load_bias, module, i,
+							   false, false};
 		}
 	}
 	if (s->n)
@@ -161,21 +162,69 @@ static bool is_by_pointer(const uint8_t *bytes)
 	return bytes[0] == 0xff && (operation == 2 || operation == 4) && (mod || rm != 5);
 }
 
-static int scan(struct search *s, const struct place *caller)
+/* The code as the file has it: in the process, jumps may be live sites, which lead elsewhere. */
+static int read_code(const struct search *s, const struct place *p, uint8_t *code, uint64_t size)
+{
+	const struct ip_elf_file *elf = p->module->elf;
+	const uint64_t address = p->address - p->module->load_bias;
+
+	for (size_t i = 0; i < elf->nloads; i++) {
+		const struct ip_elf_segment *load = &elf->loads[i];
+
+		if (address >= load->vaddr && address - load->vaddr < load->filesz &&
+		    size <= load->filesz - (address - load->vaddr) &&
+		    pread(elf->fd, code, size, load->offset + (address - load->vaddr)) ==
+			    (ssize_t)size)
+			return 0;
+	}
+	return ip_target_read(s->target, p->address, code, size);
+}
+
+/* Whether the bytes jump, where they call or jump at all. */
+static bool is_jump(const uint8_t *bytes)
+{
+	return bytes[0] == 0xe9 || (bytes[0] == 0xff && (bytes[1] >> 3 & 7) == 4);
+}
+
+/* jumps: no calls, jumps alone. */
+static int scan(struct search *s, const struct place *caller, bool jumps)
 {
 	uint64_t size = size_of(s, caller);
 	_cleanup_free_ uint8_t *code = calloc(1, size + IP_CALL_LENGTH_MAX);
 
 	if (!code)
 		return ip_error("out of memory");
-	if (ip_target_read(s->target, caller->address, code, size) < 0)
+	if (read_code(s, caller, code, size) < 0)
 		return -1;
 	for (uint64_t i = 0; i < size; i++) {
-		struct place *p = callee_at(s, caller->address + i, code + i);
+		struct place *p;
 
+		if (jumps && !is_jump(code + i))
+			continue;
+		p = callee_at(s, caller->address + i, code + i);
 		if (p && p != caller)
 			p->callee = true;
 		s->pointers |= i + 1 < size && is_by_pointer(code + i);
+	}
+	return 0;
+}
+
+/* What a callee jumps to at its end returns to the caller: it is called by it as well. */
+static int follow_jumps(struct search *s)
+{
+	bool more = true;
+
+	while (more) {
+		more = false;
+		for (size_t i = 0; i < s->n; i++) {
+			struct place *p = &s->places[i];
+
+			if (!p->callee || p->jumps_read)
+				continue;
+			p->jumps_read = more = true;
+			if (scan(s, p, true) < 0)
+				return -1;
+		}
 	}
 	return 0;
 }
@@ -220,9 +269,11 @@ static int search(struct search *s, const char *linker_name, char **ret, size_t 
 		if (ip_base_name_length(name) != length || strncmp(name, linker_name, length))
 			continue;
 		callers++;
-		if (scan(s, &s->places[i]) < 0)
+		if (scan(s, &s->places[i], false) < 0)
 			return -1;
 	}
+	if (follow_jumps(s) < 0)
+		return -1;
 	if (!callers)
 		return ip_error("pid %d: the probe lists do not tell where %s is", s->target->pid,
 				linker_name);

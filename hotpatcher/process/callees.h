@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds which functions with probes a function calls, as far as its machine code in the process
- * tells. It finds direct calls and tail jumps, also through the linker's stubs and tables (those
- * that are bound). Calls through pointers, virtual functions among them, cannot be seen in the
- * code.
+ * Finds which functions with probes a function calls, as far as its machine code tells. It finds
+ * direct calls and tail jumps, also through the linker's stubs and tables (those that are bound).
+ * What a callee jumps to at its end counts, for it returns to the caller. Calls through pointers,
+ * virtual functions among them, cannot be seen in the code.
  *
  * There is no disassembler here. At each byte the search tries to read a call. It takes the call if
  * it leads to the very first byte of a function that has probes. That four bytes of something else
@@ -21,8 +21,8 @@
  * none. *ret_n: how many. The process is only read. 0, or -1 with an error. */
 int ip_callees(pid_t pid, const char *linker_name, char **ret, size_t *ret_n);
 
-/* The same, and whether the functions seem to call others through pointers as well, which cannot be
- * seen in the code. */
+/* The same, and whether the functions seem to call others through pointers as well, or callees to
+ * jump so at their end, which cannot be seen in the code. */
 int ip_callees_and_pointers(pid_t pid, const char *linker_name, char **ret, size_t *ret_n,
 			    bool *ret_pointers);
 
