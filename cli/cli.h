@@ -11,6 +11,7 @@
 #include "session/session.h"
 
 int cmd_attach(int argc, char **argv);
+int cmd_compare_calls(int argc, char **argv);
 int cmd_darc(int argc, char **argv);
 int cmd_detach(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);

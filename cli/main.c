@@ -39,6 +39,8 @@ static const struct {
 	 "latency histograms of functions, with their peaks; heat maps over time"},
 	{"wait", cmd_wait, "where the time of functions goes: CPU, run queue, blocked on what"},
 	{"darc", cmd_darc, "which call path makes the slow calls of a function slow"},
+	{"compare-calls", cmd_compare_calls,
+	 "why a call of a function was slow and a usual one not, part by part"},
 	{"syscalls", cmd_syscalls,
 	 "system calls: how many, how long, which errors, from which function"},
 	{"trim", cmd_trim, "a part of a trace, as a trace of its own"},
@@ -60,7 +62,7 @@ static void print_help(FILE *out)
 		"       iprobe -p PID [OPTIONS]      (iprobe attach)\n\n"
 		"Traces functions of programs that were built with iprobe-cc, while they run.\n\n");
 	for (size_t i = 0; i < NCOMMANDS; i++)
-		ip_print(out, "  %-8s %s\n", commands[i].name, commands[i].what);
+		ip_print(out, "  %-13s %s\n", commands[i].name, commands[i].what);
 	ip_print(out, "\niprobe COMMAND --help, or iprobe help COMMAND, tells a command's "
 		      "options; iprobe --version the version.\n");
 }

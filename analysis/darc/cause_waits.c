@@ -38,9 +38,15 @@ struct finder {
 	size_t run;
 	uint32_t pid, member;
 	const struct ip_thread_states *thread;
-	const struct wanted *current; /* whose time it is */
 	uint64_t now;
 	bool failed;
+	/* by node: of these operations, a slow one and a usual one; NULL: by cause */
+	const struct ip_darc_operation *operations[2];
+	struct ip_ftree *ftree;
+	size_t nnodes;
+	uint32_t depth;
+	struct ip_cause_waits *target; /* to which the time is added */
+	bool reference;
 };
 
 const char *ip_cause_kind_name(enum ip_cause_kind kind)
@@ -127,18 +133,42 @@ static bool on_run(void *context, const struct ip_thread_packets *run)
 	f->now = 0;
 	f->thread =
 		ip_states_find(s, run->machine_tid, run->begin > s->begin ? run->begin : s->begin);
-	return f->nwanted > 0;
+	return f->nwanted > 0 || f->operations[0];
 }
 
-/* The number of a call: index + 1 in wanted; 0: its time is not wanted. */
+/* By node: the number of a call is that of its operation, 0 or 1, times the nodes, plus its node,
+ * plus 1; 0: it is in none of the two. */
+static uint32_t number_by_node(struct finder *f, const struct ip_frame *frame, uint32_t above)
+{
+	const uint32_t node = above ? (above - 1) % f->nnodes : 0;
+	uint32_t callee;
+
+	for (uint32_t i = 0; !above && i < 2; i++)
+		if (f->run == f->operations[i]->run && frame->start == f->operations[i]->start &&
+		    frame->function == f->ftree->nodes[0].function)
+			return i * f->nnodes + 1;
+	if (!above || f->ftree->nodes[node].depth >= f->depth)
+		return above;
+	callee = ip_ftree_child(f->ftree, node, frame->function, 0, 0);
+	f->failed |= callee == IP_FTREE_NONE;
+	/* all nodes are there, but those of calls without an end */
+	return callee < f->nnodes ? above - node + callee : above;
+}
+
+/* The number of a call: index + 1 in wanted, or by node; 0: its time is not wanted. */
 static int on_opened(void *context, const struct ip_frame *frame, const uint32_t *above,
 		     uint32_t *ret)
 {
 	struct finder *f = context;
 	const struct wanted key = {
 		.run = f->run, .start = frame->start, .function = frame->function};
-	const struct wanted *w = bsearch(&key, f->wanted, f->nwanted, sizeof(*f->wanted), by_start);
+	const struct wanted *w;
 
+	if (f->operations[0]) {
+		*ret = number_by_node(f, frame, above ? *above : 0);
+		return f->failed ? -1 : 0;
+	}
+	w = bsearch(&key, f->wanted, f->nwanted, sizeof(*f->wanted), by_start);
 	*ret = w ? w - f->wanted + 1 : above && *above && f->wanted[*above - 1].whole ? *above : 0;
 	return f->failed ? -1 : 0;
 }
@@ -154,7 +184,7 @@ static bool same(const struct ip_cause_part *a, const struct ip_cause_part *b)
 /* The parts that the causes with these calls have are the same. */
 static void add_part(struct finder *f, const struct ip_cause_part *like, uint64_t ticks)
 {
-	struct ip_cause_waits *to = &f->found[f->current->cause];
+	struct ip_cause_waits *to = f->target;
 	struct ip_cause_part other;
 	size_t i = 0;
 
@@ -175,7 +205,7 @@ static void add_part(struct finder *f, const struct ip_cause_part *like, uint64_
 		}
 		to->parts[to->n++] = *like;
 	}
-	*(f->current->reference ? &to->parts[i].reference_ticks : &to->parts[i].ticks) += ticks;
+	*(f->reference ? &to->parts[i].reference_ticks : &to->parts[i].ticks) += ticks;
 }
 
 static int had_cpu(void *context, const struct ip_thread_states *thread, uint64_t ticks)
@@ -235,6 +265,18 @@ static void add_span(struct finder *f, const struct ip_thread_span *span, uint64
 	add_part(f, &part, to - from);
 }
 
+/* To what the time of a call is added. */
+static void find_target(struct finder *f, uint32_t number)
+{
+	if (f->operations[0]) {
+		f->reference = number >= f->nnodes;
+		f->target = &f->found[number % f->nnodes];
+	} else {
+		f->reference = f->wanted[number].reference;
+		f->target = &f->found[f->wanted[number].cause];
+	}
+}
+
 /* The time up to ts belongs to the innermost call. */
 static void on_pass(void *context, const uint32_t *innermost, uint64_t ts)
 {
@@ -247,7 +289,7 @@ static void on_pass(void *context, const uint32_t *innermost, uint64_t ts)
 	f->now = ts > now ? ts : now;
 	if (!innermost || !*innermost || ts <= now || f->failed)
 		return;
-	f->current = &f->wanted[*innermost - 1];
+	find_target(f, *innermost - 1);
 	for (i = t ? ip_states_span_at(t, now) : 0; now < ts;) {
 		const bool before = !t || i >= t->nspans;
 		const size_t next = before ? 0 : i + 1;
@@ -304,6 +346,40 @@ int ip_cause_waits_find(struct ip_trace_reader *trace, const struct ip_ftree *ft
 	ip_cpu_users_clear(&f.users);
 	ip_waker_paths_destroy(f.wakers);
 	free(f.wanted);
+	return code;
+}
+
+static int by_difference(const void *left, const void *right)
+{
+	const struct ip_cause_part *a = left, *b = right;
+	const double x = (double)a->ticks - (double)a->reference_ticks,
+		     y = (double)b->ticks - (double)b->reference_ticks;
+
+	return x != y ? (x > y ? -1 : 1) : 0;
+}
+
+int ip_node_waits_find(struct ip_trace_reader *trace, struct ip_ftree *ftree, uint32_t depth,
+		       const struct ip_darc_operation *slow, const struct ip_darc_operation *usual,
+		       struct ip_trace_waits *waits, struct ip_cause_waits **ret)
+{
+	struct finder f = {.trace = trace,
+			   .waits = waits,
+			   .operations = {slow, usual},
+			   .ftree = ftree,
+			   .nnodes = ftree->n,
+			   .depth = depth};
+	int code;
+
+	*ret = f.found = calloc(f.nnodes, sizeof(*f.found));
+	if (!f.found)
+		return ip_error("out of memory");
+	code = read_all(&f, trace);
+	for (size_t i = 0; code == 0 && i < f.nnodes; i++)
+		if (f.found[i].n)
+			qsort(f.found[i].parts, f.found[i].n, sizeof(*f.found[i].parts),
+			      by_difference);
+	ip_cpu_users_clear(&f.users);
+	ip_waker_paths_destroy(f.wakers);
 	return code;
 }
 

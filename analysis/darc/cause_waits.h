@@ -49,6 +49,12 @@ int ip_cause_waits_find(struct ip_trace_reader *trace, const struct ip_ftree *ft
 			struct ip_cause_waits **ret);
 void ip_cause_waits_destroy(struct ip_cause_waits *waits, size_t n);
 
+/* The same of each node in two operations, a slow one (ticks) and a usual one (reference_ticks):
+ * *ret is an array by node. The ftree was made without return addresses, down to a depth. */
+int ip_node_waits_find(struct ip_trace_reader *trace, struct ip_ftree *ftree, uint32_t depth,
+		       const struct ip_darc_operation *slow, const struct ip_darc_operation *usual,
+		       struct ip_trace_waits *waits, struct ip_cause_waits **ret);
+
 /* What a part is longer by, for one operation in the mean: ticks. */
 double ip_cause_part_excess(const struct ip_darc_cause *cause, const struct ip_cause_part *part);
 

@@ -26,8 +26,8 @@ struct ip_darc_builder {
 	bool spoilt, failed;
 	uint64_t nspoilt;
 	struct ip_darc_call *unused; /* a list by next */
-	/* by node: its own ticks in this operation; touched: nodes that have some */
-	uint64_t *own;
+	/* by node: its own ticks and its calls in this operation; touched: nodes that have some */
+	struct ip_darc_own *own;
 	uint32_t *touched;
 	size_t ntouched, own_room;
 };
@@ -74,7 +74,7 @@ static void drop_all(struct ip_darc_builder *b)
 		if (b->stack[--b->n].call)
 			give_up(b, b->stack[b->n].call);
 	for (size_t i = 0; i < b->ntouched; i++)
-		b->own[b->touched[i]] = 0;
+		b->own[b->touched[i]] = (struct ip_darc_own){0};
 	b->ntouched = 0;
 	b->spoilt = false;
 }
@@ -169,7 +169,7 @@ static void add_own(struct ip_darc_builder *b, uint32_t node, uint64_t ticks)
 {
 	if (node >= b->own_room) {
 		size_t room = b->own_room ? b->own_room : 256;
-		uint64_t *own;
+		struct ip_darc_own *own;
 		uint32_t *touched;
 
 		while (room <= node)
@@ -185,9 +185,10 @@ static void add_own(struct ip_darc_builder *b, uint32_t node, uint64_t ticks)
 		memset(own + b->own_room, 0, (room - b->own_room) * sizeof(*own));
 		b->own_room = room;
 	}
-	if (!b->own[node] && ticks)
+	if (!b->own[node].calls++)
 		b->touched[b->ntouched++] = node;
-	b->own[node] += ticks;
+	b->own[node].node = node;
+	b->own[node].ticks += ticks;
 }
 
 /* A call has ended: the call below it has it as a callee. */
@@ -226,11 +227,8 @@ static void end_operation(struct ip_darc_builder *b, struct ip_darc_call *call, 
 		operation.own = calloc(b->ntouched, sizeof(*operation.own));
 		if (!operation.own)
 			fail(b);
-		for (; operation.own && operation.nown < b->ntouched; operation.nown++) {
-			const uint32_t node = b->touched[operation.nown];
-
-			operation.own[operation.nown] = (struct ip_darc_own){node, b->own[node]};
-		}
+		for (; operation.own && operation.nown < b->ntouched; operation.nown++)
+			operation.own[operation.nown] = b->own[b->touched[operation.nown]];
 	}
 	if (!b->failed && b->options.ended(b->options.context, &operation))
 		b->stack[0].call = NULL;

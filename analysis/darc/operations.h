@@ -31,11 +31,10 @@ struct ip_darc_operation {
 	uint64_t queued;	   /* in which the thread waited for a CPU, as far as is known */
 	size_t run;		   /* of the trace: in which thread; else the caller's number */
 	struct ip_darc_call *call; /* of node 0 */
-	/* what belongs to each node alone, in all of its calls: ticks, by the order of nodes;
-	 * where that was wanted */
+	/* what belongs to each node alone, in all of its calls; where that was wanted */
 	struct ip_darc_own {
 		uint32_t node;
-		uint64_t ticks;
+		uint64_t ticks, calls;
 	} * own;
 	size_t nown;
 };

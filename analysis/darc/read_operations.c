@@ -17,7 +17,7 @@ struct reader {
 	struct ip_darc_builder *builder;
 	const uint64_t *payload; /* that came with the current event */
 	uint32_t tid, member;
-	bool skips, failed;
+	bool skips, failed, plain;
 	const struct ip_states *states;
 	struct ip_preemption preemption; /* of the thread */
 	uint64_t since;
@@ -40,7 +40,7 @@ static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 	struct reader *r = context;
 	/* what was jumped to returns to where the function around it was called from */
 	const uint64_t site =
-		frame->flags & IP_FRAME_JOINED ? 0 : ip_recording_call_site(r->payload);
+		frame->flags & IP_FRAME_JOINED || r->plain ? 0 : ip_recording_call_site(r->payload);
 
 	(void)depth;
 	if (!r->skips)
@@ -254,6 +254,7 @@ int ip_darc_operations_read(struct ip_trace_reader *trace, const struct ip_darc_
 			   .nranges = nranges,
 			   .states = o->states,
 			   .since = o->since,
+			   .plain = o->plain,
 			   .places = o->places};
 	const struct ip_darc_builder_options options = {.function = o->function,
 							.depth = o->depth,

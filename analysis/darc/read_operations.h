@@ -47,7 +47,8 @@ struct ip_darc_range {
 struct ip_darc_read_options {
 	uint32_t function, tid; /* tid 0: all threads */
 	uint32_t depth;
-	bool own; /* ip_darc_operation.own is wanted */
+	bool own;   /* ip_darc_operation.own is wanted */
+	bool plain; /* return addresses tell no nodes apart */
 	/* of the trace: time in which threads waited for CPUs is told apart; NULL: not known */
 	const struct ip_states *states;
 	/* Operations that began before are left out, and so is the first one of each thread behind

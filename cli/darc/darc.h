@@ -9,6 +9,7 @@
 #include "analysis/read/names.h"
 #include "analysis/read/symbolize.h"
 #include "analysis/wait/trace_waits.h"
+#include "common/json.h"
 
 struct cli_darc {
 	const struct ip_darc_search *search;
@@ -31,5 +32,14 @@ double cli_darc_ns(const struct cli_darc *d, double ticks);
 const struct ip_place *cli_darc_place(const struct cli_darc *d, uint32_t node);
 /* The nodes from F0 down to a node. The caller frees the array. Returns NULL with an error. */
 uint32_t *cli_darc_path(const struct cli_darc *d, uint32_t node, size_t *ret_n);
+
+/* Prints in words what a thread did: "blocked on futex &db.lock, held by ...". */
+void cli_darc_print_part(const struct cli_darc *d, const struct ip_cause_part *part);
+/* Write what a part was for, and who had it, as members; part NULL: not known. The first returns 0,
+ * or -1 with an error. */
+int cli_darc_json_object(struct ip_json *j, const struct cli_darc *d,
+			 const struct ip_cause_part *part);
+void cli_darc_json_who(struct ip_json *j, const struct cli_darc *d,
+		       const struct ip_cause_part *part);
 
 #endif

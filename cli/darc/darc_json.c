@@ -93,7 +93,7 @@ static void json_range(struct ip_json *j, const char *key, const struct ip_darc_
 }
 
 /* The thread and the function that another thread was in. */
-static void json_who(struct ip_json *j, const struct cli_darc *d, const struct ip_cause_part *p)
+void cli_darc_json_who(struct ip_json *j, const struct cli_darc *d, const struct ip_cause_part *p)
 {
 	const bool other = p && p->thread && p->thread->tid >= IP_KERNEL_OTHER;
 
@@ -108,7 +108,7 @@ static void json_who(struct ip_json *j, const struct cli_darc *d, const struct i
 }
 
 /* What a part was for: "futex:&log.lock"; of a preemption, the thread that had the CPU. */
-static int json_object(struct ip_json *j, const struct cli_darc *d, const struct ip_cause_part *p)
+int cli_darc_json_object(struct ip_json *j, const struct cli_darc *d, const struct ip_cause_part *p)
 {
 	_cleanup_free_ char *object = NULL;
 
@@ -136,9 +136,9 @@ static int json_parts(struct ip_json *j, const struct cli_darc *d, size_t cause)
 
 		ip_json_object(j, NULL);
 		ip_json_string(j, "kind", ip_cause_kind_name(p->kind));
-		if (json_object(j, d, p) < 0)
+		if (cli_darc_json_object(j, d, p) < 0)
 			return -1;
-		json_who(j, d, p);
+		cli_darc_json_who(j, d, p);
 		ip_json_uint(j, "ns", ns_of(d, c->n ? (double)p->ticks / c->n : 0));
 		ip_json_int(j, "excess_ns", (int64_t)llround(cli_darc_ns(d, excess)));
 		ip_json_end_object(j);
@@ -168,9 +168,9 @@ static int json_cause(struct ip_json *j, const struct cli_darc *d, size_t cause)
 	ip_json_uint(j, "calls", c->n);
 	ip_json_object(j, "cause");
 	ip_json_string(j, "kind", kind);
-	if (json_object(j, d, part) < 0)
+	if (cli_darc_json_object(j, d, part) < 0)
 		return -1;
-	json_who(j, d, part);
+	cli_darc_json_who(j, d, part);
 	if (c->loop.node != IP_FTREE_NONE) {
 		ip_json_object(j, "loop");
 		ip_json_string(j, "function", name_of(d, c->loop.node));

@@ -146,7 +146,7 @@ static void print_thread(const struct ip_thread_states *t)
 		ip_print(stdout, "thread %d", t->tid);
 }
 
-static void print_part(const struct cli_darc *d, const struct ip_cause_part *p)
+void cli_darc_print_part(const struct cli_darc *d, const struct ip_cause_part *p)
 {
 	switch (p->kind) {
 	case IP_CAUSE_SELF:
@@ -195,7 +195,7 @@ static void print_parts(const struct cli_darc *d, size_t cause, int indent)
 		ip_print(stdout, "%*s%9s%s  ", indent, "",
 			 ip_format_ns(cli_darc_ns(d, excess), time),
 			 d->search->ranges[1].most ? " more" : "");
-		print_part(d, &w->parts[i]);
+		cli_darc_print_part(d, &w->parts[i]);
 		ip_print(stdout, "\n");
 	}
 }

@@ -43,9 +43,9 @@ struct cli_temporary_trace {
 int cli_record_first(const struct cli_recording_request *request,
 		     const struct ip_service_choice *choice, struct cli_temporary_trace *ret);
 
-/* Makes a temporary directory alone, with the path for a trace in it (ret->dir). The names of all that
- * the caller makes in it begin as that of the trace. Signals are the caller's. The caller clears *ret
- * in any case. Returns 0, or -1 with an error. */
+/* Makes a temporary directory alone, with the path for a trace in it (ret->dir). The names of all
+ * that the caller makes in it begin as that of the trace. Signals are the caller's. The caller
+ * clears *ret in any case. Returns 0, or -1 with an error. */
 int cli_temporary_trace_make(struct cli_temporary_trace *ret);
 
 /* Removes the temporary directory. */

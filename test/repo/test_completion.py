@@ -160,7 +160,7 @@ def shell(request, builddir, tmp_path_factory):
 
 
 def commands(builddir, sh):
-    return re.findall(r"(?m)^  ([a-z]+) ", sh(builddir / "cli" / "iprobe", "--help").stdout)
+    return re.findall(r"(?m)^  ([a-z][a-z-]*) ", sh(builddir / "cli" / "iprobe", "--help").stdout)
 
 
 def test_commands(shell, builddir, sh):

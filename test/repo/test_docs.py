@@ -30,6 +30,7 @@ COMMANDS = [
     "wait",
     "syscalls",
     "darc",
+    "compare-calls",
 ]
 PROGRAMS = {
     "iprobe": "cli",

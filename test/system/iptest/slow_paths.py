@@ -74,8 +74,7 @@ __attribute__((no_instrument_function)) static void *operate(void *argument)
 	for (int i = r->first; i != r->end; i++) {
 		slow = is_slow(i);
 		serve();
-		if (THREADS > 1) /* they are not to wait for each other's CPU */
-			wait_ms(THREADS);
+		wait_ms(THREADS); /* others are to have the CPU, too */
 	}
 	return NULL;
 }

@@ -32,10 +32,10 @@ static void test_known(void **state)
 					      .own = calloc(3, sizeof(*o.own))};
 
 		assert_non_null(o.own);
-		o.own[o.nown++] = (struct ip_darc_own){3, 1000};
+		o.own[o.nown++] = (struct ip_darc_own){3, 1000, 1};
 		if (i % 2) {
-			o.own[o.nown++] = (struct ip_darc_own){1, 100};
-			o.own[o.nown++] = (struct ip_darc_own){2, 200};
+			o.own[o.nown++] = (struct ip_darc_own){1, 100, 1};
+			o.own[o.nown++] = (struct ip_darc_own){2, 200, 1};
 		}
 		assert_int_equal(ip_darc_operations_add(&operations, &o), 0);
 	}

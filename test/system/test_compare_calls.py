@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+iprobe compare-calls: a slow call beside a usual one, in programs that know why it was slow.
+"""
+
+import json
+
+import pytest
+
+from iptest import actor as actors
+from test_darc import made, recorded
+from test_wait import skip_without_events
+
+SLEEPS, QUEUE, ITERATIONS = 5, 59, 4  # seeds, by what is planted
+
+
+@pytest.fixture(name="trace", scope="module")
+def fixture_trace(top, builddir, programs):
+    """(what is planted, a trace of it with events of the kernel)."""
+    actor = actors.Actor("root", 0, top, builddir)
+    skip_without_events(actor)
+    program, path = made(programs, SLEEPS)
+    return program, recorded(actor, path, "--kernel")
+
+
+def compared(actor, trace, *options):
+    done = actor.iprobe("compare-calls", "--of", "serve", "--json", *options, trace, timeout=120)
+    assert done.returncode == 0, repr(done)
+    return json.loads(done.stdout)
+
+
+def test_the_differences_are_all_of_it(root, trace):
+    program, where = trace
+    document = compared(root, where, "--slowest", 5)
+    calls = json.loads(root.iprobe("report", "--json", "-f", "serve", where).stdout)
+    (row,) = calls["functions"]
+    assert document["calls"] == row["calls"] == program.operations
+    assert len(document["comparisons"]) == 5
+    durations = [c["slow"]["duration_ns"] for c in document["comparisons"]]
+    assert durations == sorted(durations, reverse=True)
+    assert durations[0] == pytest.approx(row["max_ns"], abs=2)
+    assert document["usual"]["duration_ns"] == pytest.approx(row["p50_ns"], rel=0.03)
+    for comparison in document["comparisons"]:
+        nodes, count = comparison["nodes"], len(comparison["nodes"])
+        for key, call in (("slow_ns", comparison["slow"]), ("usual_ns", document["usual"])):
+            assert sum(n[key] for n in nodes) == pytest.approx(call["duration_ns"], abs=count)
+        sizes = [abs(n["difference_ns"]) for n in nodes]
+        assert all(a >= b - 1 for a, b in zip(sizes, sizes[1:])), sizes
+        assert nodes[0]["path"] == program.path, nodes[0]
+        # what it did is all of its time
+        for node in nodes:
+            for key in ("slow_ns", "usual_ns"):
+                parts = sum(p[key] for p in node["parts"])
+                assert parts == pytest.approx(node[key], abs=2 + len(node["parts"])), node
+        assert nodes[0]["parts"][0]["object"] == "timer:clock_nanosleep", nodes[0]
+
+
+def test_other_causes(root, programs):
+    """A loop that goes on for longer; another thread that serves."""
+    skip_without_events(root)
+    for seed in (ITERATIONS, QUEUE):
+        program, path = made(programs, seed)
+        (comparison,) = compared(root, recorded(root, path, "--kernel"))["comparisons"]
+        first = comparison["nodes"][0]
+        if seed == ITERATIONS:
+            assert first["path"][:-1] == program.path, first
+            assert first["slow_calls"] > 10 * first["usual_calls"] > 0, first
+        else:
+            assert first["path"] == program.path, first
+            part = first["parts"][0]
+            assert part["kind"] == "blocked" and part["thread"] == "order-server", first
+
+
+def test_for_people(root, trace):
+    program, where = trace
+    lines = root.iprobe("compare-calls", "--of", "serve", "-n", 1, where).stdout.splitlines()
+    assert any(line.endswith(" > ".join(program.path)) for line in lines), lines
+    assert any("blocked on timer clock_nanosleep" in line for line in lines), lines
+    assert sum(" > " in line for line in lines) == 1, lines
+
+
+def test_refusals(root, trace):
+    _, where = trace
+    for options, code, words in [
+        ((), 2, "--of names the function"),
+        (("--of", "serve", "--slowest", "0"), 2, "from 1 to 1000"),
+        (("--of", "serve", "--depth", "1001"), 2, "1000 at most"),
+        (("--of", "*"), 1, "one can be searched"),
+        (("--of", "serv"), 1, "serve"),
+    ]:
+        done = root.iprobe("compare-calls", *options, where)
+        assert done.returncode == code and words in done.stderr, (options, done)
+        assert not done.stdout and len(done.stderr.splitlines()) == 1, done
