@@ -91,7 +91,7 @@ static void find_medians(struct ip_candidates *c, struct ip_candidate *column, d
 
 int ip_candidates_make(const struct ip_ftree *ftree, const struct ip_darc_sample *samples, size_t n,
 		       const struct ip_darc_sample *reference, size_t nreference,
-		       double ticks_per_ns, bool queue, struct ip_candidates *ret)
+		       double ticks_per_ns, bool queue, double peak_from, struct ip_candidates *ret)
 {
 	double *values = calloc(nreference + 1, sizeof(*values));
 
@@ -100,7 +100,8 @@ int ip_candidates_make(const struct ip_ftree *ftree, const struct ip_darc_sample
 				      .n = n,
 				      .nreference = nreference,
 				      .ticks_per_ns = ticks_per_ns,
-				      .queue = queue};
+				      .queue = queue,
+				      .peak_from = peak_from};
 	ret->chosen = calloc(n + 1, sizeof(*ret->chosen));
 	if (!values || !ret->chosen || add_column(ret, IP_FTREE_NONE) < 0 ||
 	    (queue && add_column(ret, IP_CANDIDATE_QUEUE) < 0)) {
@@ -151,7 +152,10 @@ static double excess_of(const struct ip_candidates *c, size_t column,
 	if (!column)
 		return fmax(0, own_of(sample->call) - x->reference_longest);
 	if (x->node == IP_CANDIDATE_QUEUE)
-		return fmax(0, sample->operation->queued - x->reference_longest);
+		return c->peak_from > 0 && (double)(sample->operation->ticks -
+						    sample->operation->queued) >= c->peak_from
+			       ? 0
+			       : fmax(0, sample->operation->queued - x->reference_longest);
 	callee = ip_darc_callee(sample->call, x->node);
 	if (!callee)
 		return 0;

@@ -34,16 +34,19 @@ struct ip_candidates {
 	size_t ncolumns;
 	size_t *chosen; /* by sample: the column that is its cause; SIZE_MAX: none */
 	bool queue;	/* that the thread waited for a CPU is one of the candidates */
-	bool spread;	/* all are slower in proportion: there is no cause here */
-	double excess;	/* of all samples together */
+	double peak_from;
+	bool spread;   /* all are slower in proportion: there is no cause here */
+	double excess; /* of all samples together */
 	double ticks_per_ns;
 };
 
-/* Makes the columns. queue: one of them is that the thread waited for a CPU.  The caller clears
+/* Makes the columns. queue: one of them is that the thread waited for a CPU;
+ * peak_from: see root_causes.h.  The caller clears
  * *ret in any case. Returns 0, or -1 with an error. */
 int ip_candidates_make(const struct ip_ftree *ftree, const struct ip_darc_sample *samples, size_t n,
 		       const struct ip_darc_sample *reference, size_t nreference,
-		       double ticks_per_ns, bool queue, struct ip_candidates *ret);
+		       double ticks_per_ns, bool queue, double peak_from,
+		       struct ip_candidates *ret);
 /* Finds the causes. percent: of the largest count. */
 void ip_candidates_decide(struct ip_candidates *candidates, double percent);
 /* The loop that has most often made the residue a cause, if there is one. */

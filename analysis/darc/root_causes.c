@@ -159,7 +159,8 @@ static int descend(struct finder *f, uint32_t node, const struct ip_darc_sample 
 {
 	struct ip_candidates c;
 	int ret = ip_candidates_make(f->ftree, samples, n, reference, nreference,
-				     f->options->ticks_per_ns, !node && f->options->queue, &c);
+				     f->options->ticks_per_ns, !node && f->options->queue,
+				     f->options->peak_from, &c);
 
 	if (ret == 0) {
 		ip_candidates_decide(&c, f->options->maxcount_percent);

@@ -13,7 +13,7 @@
  * only what is longer than in most of these counts. So a callee that always takes long is no cause
  * of a slow peak. Where more calls than usual make a loop long, its caller is the cause; where its
  * calls are slower, the callee is. Waiting for a CPU hits whatever runs, so it counts for F0 as a
- * cause of its own.
+ * cause of its own, if the operation would not be of the peak without it.
  */
 #ifndef IP_ROOT_CAUSES_H
 #define IP_ROOT_CAUSES_H
@@ -86,6 +86,9 @@ struct ip_root_causes_options {
 	double maxcount_percent; /* of the largest count, that a root cause has at least */
 	double ticks_per_ns;
 	bool queue; /* for how long threads waited for CPUs is known */
+	/* An operation that took as many ticks without that is of the peak in any case: waiting is
+	 * no cause of it then. */
+	double peak_from;
 };
 
 /* peak: operations of the peak; reference: others; none: only the peak's own figures count. Both

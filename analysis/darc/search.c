@@ -156,11 +156,11 @@ int ip_darc_search(struct ip_trace_reader *trace, struct ip_trace_waits *waits,
 						  .states = waits ? waits->states : NULL,
 						  .since = o->since,
 						  .places = o->places};
-	const struct ip_root_causes_options options = {.depth = o->depth,
-						       .maxcount_percent = o->maxcount_percent,
-						       .ticks_per_ns =
-							       (double)trace->session->tsc_hz / 1e9,
-						       .queue = waits};
+	struct ip_root_causes_options options = {.depth = o->depth,
+						 .maxcount_percent = o->maxcount_percent,
+						 .ticks_per_ns =
+							 (double)trace->session->tsc_hz / 1e9,
+						 .queue = waits};
 
 	*ret = (struct ip_darc_search){
 		.session = trace->session, .options = *o, .state = IP_DARC_NO_PEAK};
@@ -179,6 +179,7 @@ int ip_darc_search(struct ip_trace_reader *trace, struct ip_trace_waits *waits,
 			return 0;
 	}
 	ret->ranges[0].most = o->decision_operations;
+	options.peak_from = (double)ret->ranges[0].from_ns * options.ticks_per_ns;
 	if (ip_darc_operations_read(trace, &read, &ret->ftree, ret->ranges,
 				    ret->ranges[1].most ? 2 : 1) < 0 ||
 	    ip_root_causes_find(&ret->ftree, &ret->ranges[0].operations, &ret->ranges[1].operations,

@@ -73,13 +73,21 @@ static struct ip_darc_call *callees(struct world *w, struct ip_darc_operations *
 	return c;
 }
 
-static void find(struct world *w, uint32_t depth)
+static void find_in(struct world *w, uint32_t depth, double peak_from)
 {
-	const struct ip_root_causes_options options = {
-		.depth = depth, .maxcount_percent = 20, .ticks_per_ns = 1, .queue = true};
+	const struct ip_root_causes_options options = {.depth = depth,
+						       .maxcount_percent = 20,
+						       .ticks_per_ns = 1,
+						       .queue = true,
+						       .peak_from = peak_from};
 
 	assert_int_equal(
 		ip_root_causes_find(&w->ftree, &w->peak, &w->reference, &options, &w->causes), 0);
+}
+
+static void find(struct world *w, uint32_t depth)
+{
+	find_in(w, depth, 0);
 }
 
 /* A callee that always takes longest is no cause of what is slow. */
@@ -235,6 +243,21 @@ static void test_queue(void **state)
 	assert_int_equal(w.causes.items[0].n, 20);
 	assert_int_equal(w.ftree.nodes[w.causes.items[1].node].function, B);
 	assert_int_equal(w.causes.items[1].n, 10);
+	end(&w);
+	/* what would be slow without it has its cause in the code */
+	begin(&w);
+	for (unsigned i = 0; i < 80; i++) {
+		struct ip_darc_operations *to = i < 30 ? &w.peak : &w.reference;
+		struct ip_darc_call *f0 = operation(&w, to, MS / 10);
+
+		callees(&w, to, f0, A, i < 30 ? 6 * MS : MS, 1, 0);
+		to->items[to->n - 1].queued = i < 30 ? 20 * MS : 0;
+		to->items[to->n - 1].ticks += i < 30 ? 20 * MS : 0;
+	}
+	find_in(&w, 9, 5 * MS);
+	assert_int_equal(w.causes.n, 1);
+	assert_int_equal(w.causes.items[0].stop, IP_DARC_OWN);
+	assert_int_equal(w.ftree.nodes[w.causes.items[0].node].function, A);
 	end(&w);
 }
 
