@@ -46,7 +46,7 @@ def recorded(actor, path, *options):
     trace = actor.dir() / "trace"
     # what else this machine does is not to be the cause
     done = actor.iprobe(
-        *("run", "-q", *options, "-o", trace, "--", "chrt", "-f", "5", path), timeout=120
+        *("run", "-q", *options, "-o", trace, "--", "nice", "-n", "-10", path), timeout=120
     )
     assert done.returncode == 0, repr(done)
     return trace
@@ -68,7 +68,9 @@ def test_planted(root, programs, seed):
     """The path is found, exactly, and nothing else; and what the time went to."""
     skip_without_events(root)
     program, path = made(programs, seed)
-    document = searched(root, recorded(root, path, "--kernel"))
+    # on a busy machine the rightmost peak may be that of calls that had no CPU
+    slow = ("--slower-than", f"{program.long_ms * 800}us")
+    document = searched(root, recorded(root, path, "--kernel"), *slow)
     assert document["state"] == "root cause found" and document["kernel"], document
     (found,) = causes(document)
     assert found["path"] == program.path, document["paths"]
