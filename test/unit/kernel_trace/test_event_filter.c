@@ -666,6 +666,31 @@ static void test_a_target_that_joins(void **state)
 	assert_int_equal(out.n, 0);
 }
 
+/* A thread executes another user's program, and its id is a target's soon: what is allowed of that
+ * one is not of the program. */
+static void test_an_id_that_joins(void **state)
+{
+	give_fork(200, OWN, OWN_TOO);
+	assert_int_equal(ip_event_filter_show(filter, OWN_TOO, 7000, "own", 400, 410), 0);
+	/* its process has the id 900 then */
+	give_rename(290, OWN_TOO);
+	give_exec(300, 900, OWN_TOO);
+	ip_event_filter_allow(filter, 7000, 500, 510);
+	clear();
+	give_call(520, 900);
+	assert_int_equal(out.n, 0);
+	give_call(530, OWN_TOO);
+	assert_int_equal(header_of(out.n - 1).tid, OWN_TOO);
+	/* an id of a target that joins later says nothing of who had it before */
+	assert_int_equal(ip_event_filter_show(filter, 77, 77, "own", 700, 710), 0);
+	give_exec(600, 901, 77);
+	clear();
+	give_call(720, 901);
+	assert_int_equal(out.n, 0);
+	give_call(730, 77);
+	assert_int_equal(header_of(out.n - 1).tid, 77);
+}
+
 /* Or they are its own: a child of a target, which was shown until then. */
 static void test_a_child_that_joins(void **state)
 {
@@ -781,6 +806,7 @@ int main(void)
 		TEST(test_losses),
 		TEST(test_losses_do_not_count),
 		TEST(test_a_target_that_joins),
+		TEST(test_an_id_that_joins),
 		TEST(test_a_child_that_joins),
 		TEST(test_requests_to_disks),
 		TEST(test_what_is_no_event),

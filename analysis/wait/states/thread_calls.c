@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 
 #include "analysis/wait/descriptors/descriptor_births.h"
-#include "analysis/wait/thread_states_private.h"
+#include "analysis/wait/states/thread_states_private.h"
 #include "analysis/wait/wait_object.h"
 #include "common/array.h"
 #include "common/error.h"

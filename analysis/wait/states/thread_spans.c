@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "analysis/wait/thread_states_private.h"
+#include "analysis/wait/states/thread_states_private.h"
 #include "analysis/wait/wait_object.h"
 #include "common/array.h"
 #include "common/error.h"

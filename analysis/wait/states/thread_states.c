@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/wait/thread_states_private.h"
+#include "analysis/wait/states/thread_states_private.h"
 #include "common/array.h"
 #include "common/error.h"
 
