@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the recorder share: buffers and the thread (recorder.c), segments
- * (recorder_segments.c).
+ * What the files of the recorder share: how it is made (recorder_begin.c), the thread that reads
+ * (recorder_thread.c), segments (recorder_segments.c), and what others ask it for (recorder.c).
  */
 #ifndef IP_RECORDER_PRIVATE_H
 #define IP_RECORDER_PRIVATE_H
@@ -94,6 +94,18 @@ struct ip_kernel_recorder {
 	char *why;
 	int why_errno;
 };
+
+/* The thread that reads: context is the recorder. */
+void *ip_kernel_recorder_run(void *context);
+/* Takes what is in all buffers. 1: there is more; 0; -1 with an error. */
+int ip_kernel_recorder_drain(struct ip_kernel_recorder *r);
+/* What was recorded up to now becomes the statistics. */
+void ip_kernel_recorder_count(struct ip_kernel_recorder *r);
+/* Writes what is gathered. Returns 0, or -1 with an error. */
+int ip_kernel_recorder_flush(struct ip_kernel_recorder *r);
+/* Tells the sink that all events have come that happened before the buffers were read. Returns 0,
+ * or what the sink says. */
+int ip_kernel_recorder_tell(struct ip_kernel_recorder *r, uint64_t before);
 
 /* By the thread that reads, when it has taken what was in the buffers: begins the next segment
  * where one is due. before: when it began to read them. Returns 0, or -1 with an error. */
