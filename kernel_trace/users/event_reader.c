@@ -307,7 +307,9 @@ static int add(struct reader *r, const struct ip_event_message *m)
 	}
 	if (ip_kernel_recorder_add(r->recorder, m->number) < 0)
 		return -1;
-	if (ip_event_target_is_strange(t) || ip_event_target_is_gone(&r->targets, t))
+	if (ip_event_target_is_gone(&r->targets, t))
+		ip_event_target_set_strange(t);
+	if (ip_event_target_is_strange(t))
 		return ip_error("pid %d has ended", m->number);
 	t->refused = false;
 	return 0;

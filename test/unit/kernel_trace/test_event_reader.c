@@ -20,12 +20,14 @@
 #include "test/unit/test.h"
 
 #define BUFFER	  (64u << 10)
+#define GONE	  0x3fffffff
 #define FORBIDDEN 1 /* the first process of the machine is not ours */
 
 static int worker;
 static pid_t reader, target;
 static unsigned own, begins; /* packets that name the target; of what was so at the beginning */
 static unsigned overs;
+static bool several;	/* processes are named by the worker */
 static bool renames;	/* it gets a new name while its threads are read */
 static unsigned *asked; /* how often it was whether the target is there; shared */
 static unsigned lives_for;
@@ -49,6 +51,11 @@ static bool lives(void *context, pid_t pid)
 	return n < lives_for;
 }
 
+static int hold(void *context, pid_t pid)
+{
+	return pid == GONE ? ip_error("pid %d: no such process", pid) : 0;
+}
+
 static int set_up_for(unsigned times)
 {
 	int pair[2];
@@ -65,7 +72,8 @@ static int set_up_for(unsigned times)
 	reader = fork();
 	if (reader == 0) {
 		const struct ip_event_reader_options options = {.socket = pair[1],
-								.pid = target,
+								.pid = several ? 0 : target,
+								.hold = several ? hold : NULL,
 								.access = access_to,
 								.lives = lives,
 								.buffer_most = BUFFER};
@@ -104,6 +112,18 @@ static int set_up_ending(void **state)
 	return set_up_for(1);
 }
 
+static int set_up_several(void **state)
+{
+	several = true;
+	return set_up(state);
+}
+
+static int set_up_several_ended(void **state)
+{
+	several = true;
+	return set_up_ended(state);
+}
+
 /* It has ended by itself when its worker is gone. */
 static int tear_down(void **state)
 {
@@ -113,6 +133,7 @@ static int tear_down(void **state)
 	assert_int_equal(waitpid(reader, &status, 0), reader);
 	assert_int_equal(status, 0);
 	munmap(asked, 2 * sizeof(*asked));
+	several = false;
 	return 0;
 }
 
@@ -268,6 +289,53 @@ static void test_an_exec_while_its_threads_are_read(void **state)
 	assert_true(own > 0); /* it is shown when it was checked once more */
 }
 
+/* Each that is named is judged; who is refused keeps no other from being recorded. */
+static void test_several(void **state)
+{
+	skip_without_events();
+	send_word(IP_EVENT_BEGIN, 1 << IP_KERNEL_GROUP_SYSCALLS, BUFFER);
+	assert_int_equal(answer(NULL), IP_EVENT_DONE);
+	for (int32_t number = -2; number <= 0; number++) {
+		send_word(IP_EVENT_ADD, number, 0);
+		assert_refused("is not the process that was asked for");
+	}
+	send_word(IP_EVENT_ADD, GONE, 0);
+	assert_refused("no such process");
+	send_word(IP_EVENT_ADD, FORBIDDEN, 0);
+	assert_refused("is another user's");
+	send_word(IP_EVENT_ADD, target, 0);
+	assert_int_equal(answer(NULL), IP_EVENT_DONE);
+	send_word(IP_EVENT_ADD, FORBIDDEN, 0);
+	assert_refused("was refused before");
+	for (unsigned i = 0; i < 20; i++)
+		usleep(10000);
+	send_word(IP_EVENT_ADD, target, 0); /* once more: it executes another program perhaps */
+	assert_int_equal(answer(NULL), IP_EVENT_DONE);
+	send_word(IP_EVENT_STOP, 0, 0);
+	assert_int_equal(answer(NULL), IP_EVENT_DONE);
+	assert_true(own > 0 && begins > 0);
+	assert_int_equal(overs, 0);
+}
+
+/* As test_a_number_that_is_given_again(), but the recording goes on. */
+static void test_one_of_several_has_ended(void **state)
+{
+	skip_without_events();
+	send_word(IP_EVENT_BEGIN, 1 << IP_KERNEL_GROUP_SYSCALLS, BUFFER);
+	assert_int_equal(answer(NULL), IP_EVENT_DONE);
+	for (unsigned i = 0; i < 3; i++) {
+		send_word(IP_EVENT_ADD, target, 0);
+		assert_refused("has ended");
+	}
+	for (unsigned i = 0; i < 50; i++)
+		usleep(10000);
+	send_word(IP_EVENT_STOP, 0, 0);
+	assert_int_equal(answer(NULL), IP_EVENT_DONE);
+	assert_int_equal(overs, 0);
+	assert_int_equal(own, 0);
+	assert_int_equal(begins, 0);
+}
+
 /* SIGTERM is what it gets when iprobed has ended. */
 static void test_it_is_told_to_end(void **state)
 {
@@ -302,6 +370,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_an_exec_while_its_threads_are_read,
 						set_up_renaming, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_number_that_is_given_again, set_up_ending,
+						tear_down),
+		cmocka_unit_test_setup_teardown(test_several, set_up_several, tear_down),
+		cmocka_unit_test_setup_teardown(test_one_of_several_has_ended, set_up_several_ended,
 						tear_down),
 	};
 
