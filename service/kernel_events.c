@@ -11,6 +11,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/error.h"
+#include "common/notice.h"
 #include "common/proc.h"
 #include "common/trace/trace_segments.h"
 #include "trace_writer/rotate.h"
@@ -98,6 +99,9 @@ int ip_service_kernel_begin(const struct ip_kernel_options *options,
 	}
 	created = create(k, options);
 	if (created == 0 && begin(k) == 0) {
+		if (k->keeps)
+			ip_notice("events of the kernel of several processes are in the trace at "
+				  "the end, and not in what iprobe snapshot writes before");
 		*ret = k;
 		return 0;
 	}

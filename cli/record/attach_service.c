@@ -23,7 +23,6 @@
 #include "common/clock.h"
 #include "common/error.h"
 #include "common/json.h"
-#include "common/notice.h"
 #include "common/now.h"
 #include "common/print.h"
 #include "common/proc.h"
@@ -495,9 +494,6 @@ int cli_attach_service(const struct ip_service_choice *choice,
 	/* the events of the kernel have its times, whatever the workers select */
 	if (options->session.kernel.groups)
 		ip_clock_select(options->session.clock, NULL);
-	if (kernel.groups && kernel.keep && !options->quiet)
-		ip_notice("events of the kernel of several processes are in the trace at the end, "
-			  "and not in what iprobe snapshot writes before");
 	cli_told_once_begin();
 	cli_catch_signals();
 	done = ip_service_record(&service, &sum);

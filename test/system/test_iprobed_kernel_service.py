@@ -209,6 +209,29 @@ def test_of_a_policy_that_lists_the_processes(allowing, member, two):
     assert done.stderr.count(WITHOUT_NAMES) == 2, repr(done)
 
 
+def test_wait_for_processes(allowing, user, two):
+    """iprobe wait PID PID asks iprobed, as iprobe attach --kernel does."""
+    done = user.iprobe(
+        *("wait", "--json", "--by", "process", "--duration", "500ms", *pids(two)),
+        env=allowing.env,
+        cwd=user.dir(),
+    )
+    assert done.returncode == 0, repr(done) + allowing.log()
+    told = json.loads(done.stdout)["processes"]
+    assert {p["pid"] for p in told} == set(pids(two)), told
+    for process in told:
+        assert "work" in {f["function"] for f in process["functions"]}, process
+    until_no_instance(allowing)
+    assert all(idle(pid) for pid in pids(two))
+
+
+@pytest.mark.parametrize("words", [("--rotate", "3"), ("--overwrite",)])
+def test_what_does_not_go_with_it(allowing, user, two, words):
+    line = one_line(attach(allowing, user, "--kernel", *words, *pids(two), cwd=user.dir()))
+    assert "iprobed gives events of the kernel without --rotate and --overwrite" in line, line
+    assert all(idle(pid) for pid in pids(two))
+
+
 def test_requests(allowing, two):
     """What asks for a reader asks for events, and has no descriptors."""
     pid = two[0].pid
