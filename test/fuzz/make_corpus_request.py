@@ -18,6 +18,8 @@ SEEDS = [
     HEAD + "option --kernel\noption --kernel-buffer=1M\noption --memory=64M\n",
     HEAD + "option --kernel=sched,optional\noption --kernel-buffer=17M\n",
     HEAD + "option --kernel=sched\noption --kernel-buffer=x\noption --memory=x\n",
+    "iprobe 1\nkernel 7\noption --kernel\noption --kernel-buffer=64K\n",
+    "iprobe 1\nsnapshot 7\ndirectory s\noption --json\n",
     HEAD + "option --memory=2G\n",
     HEAD + "option --duration=@x\n",
     HEAD + "shown /a\nshown /b\n",
