@@ -17,6 +17,7 @@
 #include "common/error.h"
 #include "common/file.h"
 #include "common/trace/kernel_format.h"
+#include "kernel_trace/event_layout.h"
 #include "kernel_trace/kernel_stream.h"
 
 /* Numbers as LTTng's state dump has them. */
@@ -40,9 +41,10 @@ static ssize_t read_file(int task, const char *tid, const char *name, char *ret,
 }
 
 static int put(struct ip_kernel_stream *stream, enum ip_kernel_event id, int32_t tid,
-	       const void *fields)
+	       uint8_t context, const void *fields)
 {
-	const struct ip_kernel_event_header header = {.id = id, .tsc = ip_clock_now(), .tid = tid};
+	const struct ip_kernel_event_header header = {
+		.id = id, .tsc = ip_clock_now(), .tid = tid, .context = context};
 	const int size = ip_kernel_fields_size(id);
 	uint8_t *out = ip_kernel_stream_room(stream);
 
@@ -75,7 +77,7 @@ static int put_state(struct ip_kernel_stream *stream, pid_t pid, int32_t tid, co
 	fields.status = state == 'R'		       ? STATUS_WAIT_CPU
 			: state == 'Z' || state == 'X' ? STATUS_ZOMBIE
 						       : STATUS_WAIT;
-	return put(stream, IP_KERNEL_PROCESS_STATE, tid, &fields);
+	return put(stream, IP_KERNEL_PROCESS_STATE, tid, 0, &fields);
 }
 
 /* The call that a thread waits in: proc_pid_syscall(5). A thread that runs has none. */
@@ -166,7 +168,7 @@ static int put_ids(struct ip_kernel_stream *stream, pid_t pid, int32_t tid, int 
 		return known < 0 ? -1 : 0;
 	fields.inner_tid = inner.tid;
 	fields.inner_pid = inner.pid;
-	return put(stream, IP_KERNEL_IDS_STATE, tid, &fields);
+	return put(stream, IP_KERNEL_IDS_STATE, tid, 0, &fields);
 }
 
 static int write_thread(struct ip_kernel_stream *stream, pid_t pid, int task, const char *tid,
@@ -179,8 +181,8 @@ static int write_thread(struct ip_kernel_stream *stream, pid_t pid, int task, co
 	uint64_t arguments[6];
 	int32_t number;
 	char text[4096];
-	bool in_call = calls && read_file(task, tid, "syscall", text, sizeof(text)) > 0 &&
-		       parse_call(text, &number, arguments);
+	bool own, in_call = calls && read_file(task, tid, "syscall", text, sizeof(text)) > 0 &&
+			    parse_call(text, &number, arguments);
 
 	if (read_file(task, tid, "stat", text, sizeof(text)) <= 0)
 		return 0; /* it has ended */
@@ -190,9 +192,12 @@ static int write_thread(struct ip_kernel_stream *stream, pid_t pid, int task, co
 		return -1;
 	if (!in_call)
 		return 0;
+	/* such as that of a program that iprobe has started, which waits there for its sites */
+	own = ip_event_take_own_mark(number, arguments);
 	fields.number = number;
 	memcpy(fields.arguments, arguments, sizeof(arguments));
-	return put(stream, IP_KERNEL_SYSCALL_STATE, fields.tid, &fields);
+	return put(stream, IP_KERNEL_SYSCALL_STATE, fields.tid, own ? IP_KERNEL_OWN_CALL : 0,
+		   &fields);
 }
 
 int ip_begin_states_write(struct ip_kernel_stream *stream, pid_t pid, bool calls)

@@ -311,9 +311,7 @@ static bool take(const struct step *step, const uint8_t *record, size_t size, ui
 	return true;
 }
 
-/* Whether the call is one of iprobe's code in the process (common/abi/own_call.h). The mark is
- * taken out of its arguments. */
-static bool take_mark(uint64_t number, uint64_t arguments[IP_SYSCALL_ARGUMENTS])
+bool ip_event_take_own_mark(uint64_t number, uint64_t arguments[IP_SYSCALL_ARGUMENTS])
 {
 	const bool is_copy = number == SYS_process_vm_readv || number == SYS_process_vm_writev;
 	uint64_t *argument = &arguments[is_copy ? 0 : number == SYS_mmap ? 4 : 5];
@@ -343,7 +341,7 @@ static size_t convert_call(const struct ip_event_layout *layout, const uint8_t *
 		memcpy(out, record + from->from, wanted);
 	} else {
 		memcpy(arguments, record + from->from, sizeof(arguments));
-		if (take_mark(number, arguments))
+		if (ip_event_take_own_mark(number, arguments))
 			header->context |= IP_KERNEL_OWN_CALL;
 		memcpy(out, arguments, wanted);
 	}

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/arch/syscalls.h"
 #include "common/trace/kernel_format.h"
 
 struct ip_event_layout;
@@ -57,5 +58,9 @@ bool ip_event_layout_has(const struct ip_event_layout *layout, unsigned id);
  * its size; 0: the record is none of those that are kept. */
 size_t ip_event_convert(const struct ip_event_layout *layout, const void *record, size_t size,
 			uint64_t tsc, uint8_t *out);
+
+/* Whether a system call is one of iprobe's code in the process (common/abi/own_call.h). The mark is
+ * taken out of its arguments. */
+bool ip_event_take_own_mark(uint64_t number, uint64_t arguments[IP_SYSCALL_ARGUMENTS]);
 
 #endif

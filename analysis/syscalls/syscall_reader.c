@@ -426,6 +426,7 @@ static int note_call_state(struct ip_syscall_reader *r, const struct ip_kernel_r
 					   .tid = tid,
 					   .number = number,
 					   .timed = true,
+					   .own = record->context & IP_KERNEL_OWN_CALL,
 					   .earlier = true};
 	memcpy(t->call.arguments, record->fields + CALL_ARGUMENTS, sizeof(t->call.arguments));
 	t->state = BLOCKED; /* else the kernel tells no call of it */

@@ -91,8 +91,8 @@ struct ip_kernel_function_fields {
 
 #define IP_KERNEL_IN_HARDIRQ 1u
 #define IP_KERNEL_IN_SOFTIRQ 2u
-/* Of the entry of a system call: iprobe's code in the process makes it (common/abi/own_call.h). The
- * mark itself is not among the arguments any more. */
+/* Of the entry of a system call, and of IP_KERNEL_SYSCALL_STATE: iprobe's code in the process makes
+ * it (common/abi/own_call.h). The mark itself is not among the arguments any more. */
 #define IP_KERNEL_OWN_CALL 4u
 
 enum ip_kernel_event {

@@ -279,6 +279,21 @@ def test_marked_calls(traced):
     target.stdin.close()
 
 
+@pytest.mark.parametrize("source", ["tracefs", "perf"])
+def test_wait_for_the_start(traced, programs, source):
+    """A program that iprobe runs waits for its sites when the recording begins: no call of its."""
+    (traced.top / "read").write_text("sixteen bytes of text")
+    program = programs.simple("syscaller", placement="fentry")
+    args = ["run", "--kernel", "--kernel-source", source, "-f", "main", "-o", traced.top / "trace"]
+    done = traced.iprobe(*args, "--", program, ROUNDS, traced.top / "read", input="\n")
+    assert done.returncode == 0, repr(done)
+    said = json.loads(traced.iprobe("syscalls", "--json", traced.top / "trace").stdout)
+    assert said["kernel_lost"] == 0 and said["own_calls"] > 0 and said["own_ns"] > 0
+    assert rows_of(said, "getppid")[0]["calls"] == 5 * ROUNDS
+    listed = traced.iprobe("syscalls", "--list", traced.top / "trace").stdout
+    assert "getppid(" in listed and "FUTEX_WAIT," not in listed
+
+
 def test_values_of_slow_calls(traced, programs):
     """Which request was slow, and what did it wait for?"""
     target = requests(traced, programs, REQUESTS)

@@ -3,6 +3,7 @@
  * What is read of the threads of a child, which the tests make.
  */
 #include <grp.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/abi/own_call.h"
 #include "common/trace/kernel_format.h"
 #include "kernel_trace/begin_states.h"
 #include "kernel_trace/kernel_stream.h"
@@ -23,9 +25,16 @@ struct ids {
 	int32_t tid, pid, inner_tid, inner_pid;
 };
 
+struct call {
+	int32_t tid, number;
+	uint64_t arguments[6];
+} __attribute__((packed));
+
 struct seen {
-	unsigned states, ids;
+	unsigned states, ids, calls;
 	struct ids last;
+	struct call call;
+	uint8_t context; /* of call */
 };
 
 static int on_event(void *context, uint32_t cpu, const uint8_t *event, size_t size)
@@ -35,6 +44,12 @@ static int on_event(void *context, uint32_t cpu, const uint8_t *event, size_t si
 
 	memcpy(&h, event, sizeof(h));
 	seen->states += h.id == IP_KERNEL_PROCESS_STATE;
+	if (h.id == IP_KERNEL_SYSCALL_STATE) {
+		assert_int_equal(size, sizeof(h) + sizeof(seen->call));
+		memcpy(&seen->call, event + sizeof(h), sizeof(seen->call));
+		seen->context = h.context;
+		seen->calls++;
+	}
 	if (h.id != IP_KERNEL_IDS_STATE)
 		return 0;
 	assert_int_equal(size, sizeof(h) + sizeof(seen->last));
@@ -43,7 +58,7 @@ static int on_event(void *context, uint32_t cpu, const uint8_t *event, size_t si
 	return 0;
 }
 
-static struct seen states_of(pid_t pid)
+static struct seen states_of(pid_t pid, bool calls)
 {
 	static const uint8_t uuid[16];
 	struct seen seen = {0};
@@ -52,7 +67,7 @@ static struct seen states_of(pid_t pid)
 
 	ip_kernel_stream_init(&stream, -1, uuid, "state", 0);
 	stream.sink = &sink;
-	assert_int_equal(ip_begin_states_write(&stream, pid, false), 0);
+	assert_int_equal(ip_begin_states_write(&stream, pid, calls), 0);
 	ip_kernel_stream_clear(&stream);
 	return seen;
 }
@@ -85,7 +100,7 @@ static void check(int groups, bool inner)
 		be(told[1], groups);
 	close(told[1]);
 	assert_int_equal(read(told[0], &byte, 1), 1);
-	seen = states_of(pid);
+	seen = states_of(pid, false);
 	kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	close(told[0]);
@@ -114,11 +129,45 @@ static void test_inner_namespace(void **state)
 	check(GROUPS, true);
 }
 
+/* A child waits in a call of iprobe's code, or in one of its own. */
+static void check_call(bool marked)
+{
+	const uint64_t sixth = marked ? (uint64_t)IP_OWN_CALL << 32 : 0;
+	uint32_t word = 0;
+	struct seen seen = {0};
+	pid_t pid = fork();
+	int status;
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		for (;;)
+			syscall(SYS_futex, &word, FUTEX_WAIT, 0, NULL, NULL, sixth);
+	}
+	for (int i = 0; i < 1000 && seen.call.number != SYS_futex; i++) {
+		usleep(5000); /* until it is in the call */
+		seen = states_of(pid, true);
+	}
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(seen.calls, 1);
+	assert_int_equal(seen.call.number, SYS_futex);
+	assert_int_equal(seen.call.arguments[0], (uintptr_t)&word);
+	assert_int_equal(seen.call.arguments[5], 0);
+	assert_int_equal(seen.context, marked ? IP_KERNEL_OWN_CALL : 0);
+}
+
+static void test_calls(void **state)
+{
+	check_call(false);
+	check_call(true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_own_namespace),
 		cmocka_unit_test(test_inner_namespace),
+		cmocka_unit_test(test_calls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -307,6 +307,29 @@ static void test_own(void **state)
 	assert_true(t->calls[0].own && !t->calls[1].own);
 }
 
+/* Also where the thread was in the call when the recording began. */
+static void test_own_begun(void **state)
+{
+	struct {
+		int32_t tid, number;
+		uint64_t arguments[6];
+	} __attribute__((packed)) fields = {.tid = 7, .number = SYS_futex};
+	const struct ip_kernel_record own = {.id = IP_KERNEL_SYSCALL_STATE,
+					     .tsc = 10,
+					     .tid = 7,
+					     .context = IP_KERNEL_OWN_CALL,
+					     .fields = (const uint8_t *)&fields};
+	struct taken *t = *state;
+
+	assert_int_equal(ip_syscall_reader_feed(t->reader, &own), 0);
+	leave(t, 20, 7, SYS_futex, 0);
+	fields.tid = 8;
+	feed(t, IP_KERNEL_SYSCALL_STATE, 30, 8, &fields);
+	leave(t, 40, 8, SYS_futex, 0);
+	assert_int_equal(t->n, 2);
+	assert_true(t->calls[0].own && !t->calls[1].own);
+}
+
 /* A process that joins later has waited for longer than it was recorded. */
 static void test_joining(void **state)
 {
@@ -691,6 +714,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_child, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_processes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_own, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_own_begun, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_joining, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_begin_and_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_losses, setup, teardown),
