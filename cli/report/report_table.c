@@ -187,10 +187,12 @@ static void print_footer(const struct cli_report *r, size_t limit)
 			 "and the time in which events were lost is in none's total and self.\n",
 			 ip_format_count(r->stats->suspect, count), ip_plural(r->stats->suspect));
 	if (r->stats->orphans)
-		ip_print(stdout,
-			 "\n%s exit%s of calls that began before the recording %s not counted.\n",
-			 ip_format_count(r->stats->orphans, count),
-			 r->stats->orphans == 1 ? "" : "s", r->stats->orphans == 1 ? "is" : "are");
+		ip_print(stdout, "\n%s exit%s of calls that began before %s %s not counted.\n",
+			 ip_format_count(r->stats->orphans, count), ip_plural(r->stats->orphans),
+			 r->trace->session->overwritten || r->trace->session->rotated
+				 ? "what is kept"
+				 : "the recording of their thread",
+			 r->stats->orphans == 1 ? "is" : "are");
 }
 
 /* Prints what is not told by value. */

@@ -178,6 +178,8 @@ def test_a_handler_on_a_stack_of_its_own(me, programs):
     recorded = record(me, programs, "fentry", ["other_stack"])
     assert recorded.opened() == {"other_stack": ["handler", "spin"], "main": ["main"]}
     assert json.loads(recorded.text("report", "--json"))["orphan_exits"] == 2
+    told = "2 exits of calls that began before the recording of their thread are not counted."
+    assert told in recorded.text("report").splitlines()
 
 
 def test_only_selected_functions(me, programs):

@@ -68,6 +68,9 @@ def test_everything_is_accounted_for(actor, programs, threads, memory_size):
     for command in ("report", "graph", "info"):
         text = actor.iprobe(command, directory).stdout
         assert re.search(r" [0-9.]+ [mu]?s, the last [0-9.]+ [mu]?s kept\b", text), text
+    if report["orphan_exits"]:
+        told = actor.iprobe("report", directory).stdout
+        assert re.search(r"exits? of calls that began before what is kept (is|are) not", told), told
     if threads == 1:
         steps = actor.iprobe("dump", "--json", directory).stdout.splitlines()
         info = json.loads(actor.iprobe("info", "--json", directory).stdout)
