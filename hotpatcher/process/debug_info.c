@@ -36,6 +36,8 @@ struct ip_debug_info {
 	uint64_t bias;		/* link-time address = address in the debug information + bias */
 	struct symbol *symbols; /* of functions, by address */
 	size_t nsymbols;
+	struct symbol *named; /* those that are not local, by name */
+	size_t nnamed;
 	struct ip_debug_file_search search;
 	bool may_split; /* libdw may open files that units name */
 };
@@ -45,6 +47,13 @@ static int by_address(const void *a, const void *b)
 	const struct symbol *x = a, *y = b;
 
 	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct symbol *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
 }
 
 /* Reads the symbols of functions into a sorted table: libdwfl's own search goes over all symbols
@@ -65,7 +74,14 @@ static int read_symbols(struct ip_debug_info *info)
 		if (ip_array_grow(&info->symbols, info->nsymbols, sizeof(*info->symbols)) < 0)
 			return -1;
 		info->symbols[info->nsymbols++] = (struct symbol){address, name};
+		if (GELF_ST_BIND(sym.st_info) == STB_LOCAL)
+			continue;
+		if (ip_array_grow(&info->named, info->nnamed, sizeof(*info->named)) < 0)
+			return -1;
+		info->named[info->nnamed++] = (struct symbol){address, name};
 	}
+	if (info->nnamed)
+		qsort(info->named, info->nnamed, sizeof(*info->named), by_name);
 	if (info->nsymbols)
 		qsort(info->symbols, info->nsymbols, sizeof(*info->symbols), by_address);
 	return 0;
@@ -156,6 +172,7 @@ void ip_debug_info_close(struct ip_debug_info *info)
 	if (info->search.root >= 0)
 		close(info->search.root);
 	free(info->symbols);
+	free(info->named);
 	free(info);
 }
 
@@ -165,6 +182,8 @@ struct search {
 	size_t n;
 	void (*found)(void *context, size_t index, struct ip_debug_function *function);
 	void *context;
+	bool *seen;   /* of each address: found() was called; NULL: it does not matter */
+	bool by_name; /* those that were not seen are looked for by their names */
 };
 
 /* Index of the first wanted address that is not below address. */
@@ -205,6 +224,38 @@ static bool may_hold(const struct search *s, Dwarf_Die *unit)
 	return !any;
 }
 
+/* Where gcc finds two functions to be alike it makes one of them anew, as one that calls the other
+ * (-fipa-icf), and does not tell where its code lies. The symbol of that name does. */
+static void look_by_name(const struct search *s, Dwarf_Die *die)
+{
+	static const unsigned others[] = {DW_AT_declaration, DW_AT_low_pc, DW_AT_ranges,
+					  DW_AT_abstract_origin};
+	Dwarf_Attribute attribute;
+	struct symbol key = {0};
+	const struct symbol *symbol;
+	size_t i;
+
+	for (size_t k = 0; k < sizeof(others) / sizeof(*others); k++)
+		if (dwarf_hasattr(die, others[k]))
+			return;
+	if (!dwarf_hasattr_integrate(die, DW_AT_external))
+		return;
+	key.name = dwarf_formstring(dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute));
+	if (!key.name)
+		key.name = dwarf_diename(die);
+	symbol = key.name && s->info->nnamed
+			 ? bsearch(&key, s->info->named, s->info->nnamed, sizeof(key), by_name)
+			 : NULL;
+	if (!symbol)
+		return;
+	i = first_from(s, symbol->address);
+	if (i < s->n && s->addresses[i] - symbol->address <= BEHIND_MAX && !s->seen[i])
+		s->found(s->context, i,
+			 &(struct ip_debug_function){.die = *die,
+						     .entry = symbol->address - s->info->bias,
+						     .symbol = symbol->name});
+}
+
 /* Calls found() if the function is wanted. A function may lie in several ranges (parts that are
  * hardly ever executed are apart): one of them begins with its entry. */
 static void look_at(const struct search *s, Dwarf_Die *die)
@@ -221,6 +272,8 @@ static void look_at(const struct search *s, Dwarf_Die *die)
 			continue;
 		f.symbol = symbol_at(s->info, start + s->info->bias);
 		s->found(s->context, i, &f);
+		if (s->seen)
+			s->seen[i] = true;
 		return;
 	}
 }
@@ -234,7 +287,7 @@ static void walk(const struct search *s, Dwarf_Die *scope, unsigned depth)
 	do {
 		switch (dwarf_tag(&die)) {
 		case DW_TAG_subprogram:
-			look_at(s, &die);
+			(s->by_name ? look_by_name : look_at)(s, &die);
 			walk(s, &die, depth + 1);
 			break;
 		case DW_TAG_namespace:
@@ -249,12 +302,9 @@ static void walk(const struct search *s, Dwarf_Die *scope, unsigned depth)
 	} while (dwarf_siblingof(&die, &die) == 0);
 }
 
-void ip_debug_info_find(struct ip_debug_info *info, const uint64_t *addresses, size_t n,
-			void (*found)(void *context, size_t index,
-				      struct ip_debug_function *function),
-			void *context)
+static void walk_units(const struct search *s)
 {
-	const struct search s = {info, addresses, n, found, context};
+	struct ip_debug_info *info = s->info;
 	Dwarf_CU *unit = NULL;
 	Dwarf_Die die, split;
 	uint8_t type;
@@ -262,10 +312,23 @@ void ip_debug_info_find(struct ip_debug_info *info, const uint64_t *addresses, s
 	/* libdw opens .dwo files by the names that units give it */
 	while (dwarf_get_units(info->dwarf, unit, &unit, NULL, &type, &die,
 			       info->may_split ? &split : NULL) == 0) {
-		if (!may_hold(&s, &die))
+		if (!may_hold(s, &die))
 			continue;
 		/* the functions of a unit that was split are in its .dwo file */
-		walk(&s, type == DW_UT_skeleton && info->may_split && split.addr ? &split : &die,
-		     0);
+		walk(s, type == DW_UT_skeleton && info->may_split && split.addr ? &split : &die, 0);
 	}
+}
+
+void ip_debug_info_find(struct ip_debug_info *info, const uint64_t *addresses, size_t n,
+			void (*found)(void *context, size_t index,
+				      struct ip_debug_function *function),
+			void *context)
+{
+	_cleanup_free_ bool *seen = n ? calloc(n, sizeof(*seen)) : NULL;
+	struct search s = {info, addresses, n, found, context, seen};
+
+	walk_units(&s);
+	s.by_name = seen && memchr(seen, false, n);
+	if (s.by_name)
+		walk_units(&s);
 }

@@ -246,3 +246,43 @@ def test_functions_without_values_are_named(me, package, served):
     (gap,) = done.summary()["value_gaps"]
     assert gap["why"] == "no debug information" and gap["names"] == ["serve"], repr(done)
     assert done.stderr.splitlines()[0].endswith(": serve"), repr(done)
+
+
+ALIKE = """
+#include <unistd.h>
+long total;
+__attribute__((noipa)) void add(const char *text, int n) { total += n + text[0]; }
+void first_error(const char *text, int n) { if (n > 2) { add(text, n); add(text, 1); } }
+void other_error(const char *what, int many) { if (many > 2) { add(what, many); add(what, 1); } }
+__attribute__((noipa)) void call(void (*of)(const char *, int), const char *text, int n)
+{
+	of(text, n);
+}
+int main(void)
+{
+	for (int i = 0; i < 10; i++) {
+		call(first_error, "first", 1000 + i);
+		call(other_error, "other", 2000 + i);
+	}
+	return 0;
+}
+"""
+
+
+def test_functions_that_are_alike(me):
+    """gcc makes one of the other then, and tells of its parameters without where its code lies."""
+    folder = me.dir()
+    (folder / "alike.c").write_text(ALIKE, encoding="ascii")
+    wrapper = me.builddir / "coldpatch" / "iprobe-cc"
+    done = me.run([wrapper, "-O2", "-g", "alike.c", "-o", "alike"], cwd=folder)
+    assert done.returncode == 0, repr(done)
+    args = ["-f", "*_error", "--args", "-o", folder / "trace", "--", folder / "alike"]
+    done = me.iprobe("run", *args)
+    assert done.returncode == 0 and "without values" not in done.stderr, repr(done)
+    lines = me.iprobe("dump", "--json", folder / "trace").stdout.splitlines()
+    calls = [e for e in map(json.loads, lines) if e["event"] == "entry"]
+    seen = {name: [c["args"] for c in calls if c["function"] == name] for name in (
+        "first_error", "other_error")}
+    for name, values in seen.items():
+        assert len(values) == 10, (name, values)
+    assert [list(v.values())[1] for v in seen["other_error"]] == [2000 + i for i in range(10)], seen
