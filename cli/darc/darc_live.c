@@ -37,6 +37,12 @@
 #define LOOK_LEAST_NS 10000000ull /* between two looks at the rings */
 #define LOOK_MOST_NS  500000000ull
 #define GONE_NS	      500000000ull
+/* Calls that last so many times longer than a peak may become another one. So many times the calls
+ * of
+ * --start-ops, or so long, it is waited for them. */
+#define FAR_BEHIND    4u
+#define SETTLED_TIMES 50u
+#define SETTLED_NS    5000000000ull
 #define SEEN	      IP_DARC_CALLS /* calls of the peak show which functions are called */
 
 struct live {
@@ -49,7 +55,7 @@ struct live {
 	struct cli_darc_names pointers;	       /* those that call through pointers */
 	struct cli_darc_names known;	       /* those of them whose callees have been seen */
 	struct cli_darc_names callees;
-	uint64_t end_ns;
+	uint64_t begin_ns, end_ns;
 	uint32_t level;
 	bool over; /* the user, the time or the process has ended it */
 };
@@ -136,6 +142,23 @@ static bool has_enough(const struct live *l, size_t wanted)
 		r[1].operations.n >= (wanted < IP_PEAK_SAMPLES ? wanted : IP_PEAK_SAMPLES));
 }
 
+/* Whether the profile is to be searched: there are no calls far behind the peak that may become
+ * one, or it has been waited for them. */
+static bool is_settled(const struct live *l)
+{
+	const struct ip_darc_search *s = &l->moment.search;
+	const struct ip_peak *peak;
+
+	if (!l->moment.trace || s->state == IP_DARC_NO_PEAK)
+		return false;
+	if (s->options.choice != IP_DARC_RIGHTMOST || !s->peak)
+		return true;
+	peak = &s->peaks.items[s->peak - 1];
+	return s->latencies.bins.max / FAR_BEHIND < peak->top_to_ns ||
+	       s->latencies.bins.count / SETTLED_TIMES >= s->options.start_operations ||
+	       ip_now_ns() - l->begin_ns >= SETTLED_NS;
+}
+
 /* Looks again and again until there are as many calls of the peak as are wanted; or the rings hold
  * no more of them. */
 static int wait_for(struct live *l, size_t wanted)
@@ -151,7 +174,7 @@ static int wait_for(struct live *l, size_t wanted)
 		pause = pause * 3 / 2 < LOOK_MOST_NS ? pause * 3 / 2 : LOOK_MOST_NS;
 		if (look(l, wanted, &overwritten) < 0)
 			return -1;
-		if (!l->level && l->moment.search.state != IP_DARC_NO_PEAK && l->moment.trace)
+		if (!l->level && is_settled(l))
 			return 0;
 		if (!l->level)
 			continue;
@@ -418,6 +441,7 @@ int cli_darc_live(const struct cli_darc_live_options *options)
 	int code, ret = cli_darc_session_begin(&options->session, &l.session, &told);
 
 	if (ret == 0) {
+		l.begin_ns = ip_now_ns();
 		l.end_ns = options->duration_ns ? ip_now_ns() + options->duration_ns : 0;
 		ret = search(&l);
 		if (ret == 0)

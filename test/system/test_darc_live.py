@@ -58,8 +58,8 @@ def test_planted(root, endless, place, seed):
     done = root.iprobe("darc", "-f", "serve", "--json", pid, env=place, timeout=120)
     assert done.returncode == 0, repr(done)
     document = json.loads(done.stdout)
-    (found,) = causes(document)
-    assert found["path"] == program.path, document["paths"]
+    # one path may have several call sites
+    assert {tuple(found["path"]) for found in causes(document)} == {tuple(program.path)}, document
     assert document["state"] == "root cause found"
     assert document["searched"]["looked_at"] >= 20 or document["searched"]["count"] >= 5
     assert is_as_on_disk(root, pid)
@@ -93,8 +93,8 @@ def test_few_at_once(root, endless, place):
         timeout=180,
     )
     assert done.returncode == 0 and not done.stderr, repr(done)
-    (found,) = causes(json.loads(done.stdout))
-    assert found["path"] == program.path, found
+    found = {tuple(path["path"]) for path in causes(json.loads(done.stdout))}
+    assert found == {tuple(program.path)}, found
 
 
 def test_command(root, programs, place):
@@ -106,8 +106,8 @@ def test_command(root, programs, place):
         timeout=120,
     )
     assert done.returncode == 0, repr(done)
-    (found,) = causes(json.loads(done.stdout))
-    assert found["path"] == program.path, found
+    found = {tuple(path["path"]) for path in causes(json.loads(done.stdout))}
+    assert found == {tuple(program.path)}, found
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL, "time", "exit"])
