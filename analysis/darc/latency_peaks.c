@@ -44,16 +44,22 @@ struct search {
 	size_t ntops;
 };
 
-/* The lowest bin between two; of several in a row the middle one. */
+/* The lowest bin between two; of several the middle of those in the longest row. */
 static unsigned valley(const struct search *s, unsigned left, unsigned right)
 {
-	unsigned first = left, behind;
+	unsigned lowest = left, first = left, length = 0;
 
 	for (unsigned b = left; b <= right; b++)
-		first = s->calls[b] < s->calls[first] ? b : first;
-	for (behind = first; behind < right && s->calls[behind] == s->calls[first];)
-		behind++;
-	return first + (behind - first) / 2;
+		lowest = s->calls[b] < s->calls[lowest] ? b : lowest;
+	for (unsigned b = lowest, from = b; b <= right; b++) {
+		if (s->calls[b] != s->calls[lowest]) {
+			from = b + 1;
+		} else if (b + 1 - from > length) {
+			length = b + 1 - from;
+			first = from;
+		}
+	}
+	return first + length / 2;
 }
 
 /* How much a candidate differs from the higher of the valleys beside it: 1 or more is a peak. */
