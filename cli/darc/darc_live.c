@@ -23,62 +23,41 @@
 #include <time.h>
 
 #include "cli/cli.h"
-#include "cli/darc/darc_load.h"
-#include "cli/darc/darc_names.h"
-#include "common/cleanup.h"
+#include "cli/darc/darc_live_private.h"
 #include "common/error.h"
 #include "common/interrupted.h"
 #include "common/now.h"
 #include "common/print.h"
 #include "common/proc.h"
-#include "common/selection/selection.h"
-#include "hotpatcher/process/callees.h"
 
 #define LOOK_LEAST_NS 10000000ull /* between two looks at the rings */
 #define LOOK_MOST_NS  500000000ull
 #define GONE_NS	      500000000ull
-/* Calls that last so many times longer than a peak may become another one. So many times the calls
- * of
- * --start-ops, or so long, it is waited for them. */
+/* Calls that last so many times longer than a peak may become another one. It is waited for them:
+ * so many times the calls of --start-ops, or so long. */
 #define FAR_BEHIND    4u
 #define SETTLED_TIMES 50u
 #define SETTLED_NS    5000000000ull
-#define SEEN	      IP_DARC_CALLS /* calls of the peak show which functions are called */
 
-struct live {
-	const struct cli_darc_live_options *options;
-	struct cli_darc_session session;
-	struct cli_darc_trace profile, moment; /* the first step; the last look */
-	char *f0, *name;		       /* linker name; private to name_of() */
-	struct cli_darc_names path;	       /* functions on the paths of causes */
-	struct cli_darc_names below;	       /* those of them whose callees are looked at */
-	struct cli_darc_names pointers;	       /* those that call through pointers */
-	struct cli_darc_names known;	       /* those of them whose callees have been seen */
-	struct cli_darc_names callees;
-	uint64_t begin_ns, end_ns;
-	uint32_t level;
-	bool over; /* the user, the time or the process has ended it */
-};
-
-static bool is_over(struct live *l)
+bool cli_darc_live_is_over(struct cli_darc_live_search *l)
 {
 	l->over |= ip_interrupted || (l->end_ns && ip_now_ns() >= l->end_ns) ||
 		   cli_darc_session_has_ended(&l->session);
 	return l->over;
 }
 
-static void nap(struct live *l, uint64_t ns)
+static void nap(struct cli_darc_live_search *l, uint64_t ns)
 {
 	const uint64_t end = ip_now_ns() + ns;
 
-	while (ip_now_ns() < end && !is_over(l)) {
+	while (ip_now_ns() < end && !cli_darc_live_is_over(l)) {
 		const uint64_t left = end - ip_now_ns(), part = left < 20000000 ? left : 20000000;
 
 		nanosleep(&(struct timespec){.tv_nsec = (long)part}, NULL);
 	}
 }
 
-static void tell(const struct live *l, const char *what, size_t functions)
+void cli_darc_live_tell(const struct cli_darc_live_search *l, const char *what, size_t functions)
 {
 	if (!l->options->quiet)
 		ip_print(stderr, "iprobe: level %u: %s%zu function%s live\n", l->level, what,
@@ -101,7 +80,7 @@ static uint64_t last_change(const struct ip_recording *s)
 
 /* Looks at what the rings hold now, and searches it. most: calls of the peak. *ret_overwritten:
  * older ones are gone. */
-static int look(struct live *l, size_t most, bool *ret_overwritten)
+static int look(struct cli_darc_live_search *l, size_t most, bool *ret_overwritten)
 {
 	const struct cli_darc_live_options *o = l->options;
 	struct ip_darc_options search = o->search;
@@ -133,7 +112,7 @@ static int look(struct live *l, size_t most, bool *ret_overwritten)
 	return 0;
 }
 
-static bool has_enough(const struct live *l, size_t wanted)
+static bool has_enough(const struct cli_darc_live_search *l, size_t wanted)
 {
 	const struct ip_darc_range *r = l->moment.search.ranges;
 
@@ -144,7 +123,7 @@ static bool has_enough(const struct live *l, size_t wanted)
 
 /* Whether the profile is to be searched: there are no calls far behind the peak that may become
  * one, or it has been waited for them. */
-static bool is_settled(const struct live *l)
+static bool is_settled(const struct cli_darc_live_search *l)
 {
 	const struct ip_darc_search *s = &l->moment.search;
 	const struct ip_peak *peak;
@@ -161,13 +140,13 @@ static bool is_settled(const struct live *l)
 
 /* Looks again and again until there are as many calls of the peak as are wanted; or the rings hold
  * no more of them. */
-static int wait_for(struct live *l, size_t wanted)
+int cli_darc_live_wait(struct cli_darc_live_search *l, size_t wanted)
 {
 	uint64_t pause = LOOK_LEAST_NS;
 	bool overwritten = false;
 	size_t before = 0, same = 0;
 
-	while (!is_over(l)) {
+	while (!cli_darc_live_is_over(l)) {
 		size_t n;
 
 		nap(l, pause);
@@ -183,157 +162,14 @@ static int wait_for(struct live *l, size_t wanted)
 			return 0;
 		same = n <= before ? same + 1 : 0;
 		before = n;
-		if (overwritten && same > 3 && has_enough(l, SEEN))
+		if (overwritten && same > 3 && has_enough(l, IP_DARC_CALLS))
 			return 0;
 	}
 	return 0;
 }
 
-/* The name of a function without the compiler's suffixes: a selection means all of its parts. Valid
- * until the next call. */
-static const char *name_of(struct live *l, uint32_t node)
-{
-	const struct ip_darc_search *s = &l->moment.search;
-	const char *name = s->session->functions[s->ftree.nodes[node].function].linker_name;
-
-	free(l->name);
-	l->name = strndup(name, ip_base_name_length(name));
-	return l->name ? l->name : name;
-}
-
-/* Makes functions live beside those of the path: so many of the list from one on. */
-static int select_some(struct live *l, const struct cli_darc_names *from, size_t first, size_t n)
-{
-	struct cli_darc_names wanted = {0};
-	int ret = 0;
-
-	for (size_t i = 0; ret >= 0 && i < l->path.n; i++)
-		if (strcmp(l->path.items[i], l->f0))
-			ret = cli_darc_names_add(&wanted, l->path.items[i], SIZE_MAX);
-	for (size_t i = first; ret >= 0 && i < first + n && i < from->n; i++)
-		if (strcmp(from->items[i], l->f0))
-			ret = cli_darc_names_add(&wanted, from->items[i], SIZE_MAX);
-	if (ret >= 0)
-		ret = cli_darc_session_select(&l->session, wanted.items, wanted.n);
-	cli_darc_names_clear(&wanted);
-	return ret < 0 ? -1 : 0;
-}
-
-/* Whether a callee is a root cause, which is to be gone on with. */
-static bool goes_on(const struct live *l)
-{
-	const struct ip_root_causes *c = &l->moment.search.causes;
-
-	for (size_t i = 0; i < c->n; i++)
-		if (c->items[i].stop == IP_DARC_DEPTH)
-			return true;
-	return false;
-}
-
-/* Adds the callees, as the code tells them, of the functions that the search is at. */
-static int find_callees(struct live *l)
-{
-	for (size_t i = 0; i < l->below.n; i++) {
-		_cleanup_free_ char *list = NULL;
-		bool pointers = false;
-		size_t n;
-
-		if (ip_callees_and_pointers(l->options->session.pid, l->below.items[i], &list, &n,
-					    &pointers) < 0 ||
-		    cli_darc_names_add_list(&l->callees, list) < 0 ||
-		    (pointers && cli_darc_names_add(&l->pointers, l->below.items[i], SIZE_MAX) < 0))
-			return -1;
-	}
-	return 0;
-}
-
-/* Step 2: as many callees at once as are allowed. */
-static int look_at_callees(struct live *l)
-{
-	const size_t most = l->options->max_functions;
-	size_t first = 0;
-
-	do {
-		tell(l, "",
-		     l->path.n + (l->callees.n - first < most ? l->callees.n - first : most));
-		if (select_some(l, &l->callees, first, most) < 0 ||
-		    wait_for(l, l->options->search.decision_operations) < 0)
-			return -1;
-		first += most;
-	} while (first < l->callees.n && !goes_on(l) && !is_over(l));
-	return 0;
-}
-
-/* Whether a function that calls through pointers, and whose callees have not been seen, is a cause.
- */
-static bool is_unseen(struct live *l)
-{
-	const struct ip_root_causes *c = &l->moment.search.causes;
-
-	for (size_t i = 0; i < c->n; i++) {
-		const char *name = name_of(l, c->items[i].node);
-
-		if (c->items[i].stop != IP_DARC_DEPTH && cli_darc_names_has(&l->below, name) &&
-		    cli_darc_names_has(&l->pointers, name) && !cli_darc_names_has(&l->known, name))
-			return true;
-	}
-	return false;
-}
-
-/* Adds the functions that those of the search were seen to call. Returns how many; -1 with an
- * error. */
-static int add_seen(struct live *l)
-{
-	const struct ip_ftree *t = &l->moment.search.ftree;
-	int added = 0;
-
-	for (uint32_t i = 1; i < t->n; i++) {
-		int ret = 0;
-
-		if (cli_darc_names_has(&l->below, name_of(l, t->nodes[i].parent)))
-			ret = cli_darc_names_add(&l->callees, name_of(l, i), SIZE_MAX);
-		if (ret < 0)
-			return -1;
-		added += ret;
-	}
-	return added;
-}
-
-/* Step 3. Returns whether there are more callees; -1 with an error. */
-static int see_callees(struct live *l)
-{
-	_cleanup_free_ char **items = NULL, *text = NULL;
-	struct cli_darc_names others = {0};
-	int added = 0, ret = 0;
-	size_t n;
-
-	if (ip_callees_all(l->options->session.pid, &items, &n, &text) < 0)
-		return -1;
-	for (size_t i = 0; ret >= 0 && i < n; i++)
-		if (!cli_darc_names_has(&l->path, items[i]) &&
-		    !cli_darc_names_has(&l->callees, items[i]))
-			ret = cli_darc_names_add(&others, items[i], SIZE_MAX);
-	for (size_t first = 0; ret >= 0 && first < others.n && !goes_on(l) && !is_over(l);
-	     first += l->options->max_functions) {
-		tell(l, "which it calls through pointers: ",
-		     l->path.n + (others.n - first < l->options->max_functions
-					  ? others.n - first
-					  : l->options->max_functions));
-		ret = select_some(l, &others, first, l->options->max_functions);
-		if (ret == 0)
-			ret = wait_for(l, SEEN);
-		if (ret == 0)
-			ret = add_seen(l);
-		added += ret > 0 ? ret : 0;
-	}
-	for (size_t i = 0; ret >= 0 && i < l->below.n; i++)
-		ret = cli_darc_names_add(&l->known, l->below.items[i], SIZE_MAX);
-	cli_darc_names_clear(&others);
-	return ret < 0 ? -1 : added;
-}
-
 /* Goes on to the callees that are root causes. Returns whether there are some; -1 with an error. */
-static int descend(struct live *l)
+static int descend(struct cli_darc_live_search *l)
 {
 	const struct ip_darc_search *s = &l->moment.search;
 
@@ -345,26 +181,26 @@ static int descend(struct live *l)
 
 		for (uint32_t node = c->node; node != IP_FTREE_NONE;
 		     node = s->ftree.nodes[node].parent)
-			if (cli_darc_names_add(&l->path, name_of(l, node), SIZE_MAX) < 0)
+			if (cli_darc_names_add(&l->path, cli_darc_live_name(l, node), SIZE_MAX) < 0)
 				return -1;
 		if (c->stop == IP_DARC_DEPTH &&
-		    cli_darc_names_add(&l->below, name_of(l, c->node), SIZE_MAX) < 0)
+		    cli_darc_names_add(&l->below, cli_darc_live_name(l, c->node), SIZE_MAX) < 0)
 			return -1;
 	}
 	return l->below.n > 0;
 }
 
 /* Step 1. Returns whether there is something to search; -1 with an error. */
-static int find_profile(struct live *l)
+static int find_profile(struct cli_darc_live_search *l)
 {
 	const struct ip_darc_search *s = &l->moment.search;
 
-	tell(l, "", 1);
-	if (wait_for(l, l->options->search.decision_operations) < 0)
+	cli_darc_live_tell(l, "", 1);
+	if (cli_darc_live_wait(l, l->options->search.decision_operations) < 0)
 		return -1;
 	if (!l->moment.trace || s->state == IP_DARC_NO_PEAK)
 		return 0;
-	l->f0 = strdup(name_of(l, 0));
+	l->f0 = strdup(cli_darc_live_name(l, 0));
 	if (!l->f0)
 		return ip_error("out of memory");
 	if (cli_darc_names_add(&l->path, l->f0, SIZE_MAX) < 0 ||
@@ -376,26 +212,29 @@ static int find_profile(struct live *l)
 }
 
 /* Steps 2 and 3 of one level. Returns whether there is another one; -1 with an error. */
-static int search_level(struct live *l)
+static int search_level(struct cli_darc_live_search *l)
 {
 	int more = 1;
 
-	if (find_callees(l) < 0)
+	if (cli_darc_live_find(l) < 0)
 		return -1;
-	while (more > 0 && !is_over(l)) {
-		if (look_at_callees(l) < 0)
+	while (more > 0 && !cli_darc_live_is_over(l)) {
+		if (cli_darc_live_look(l) < 0)
 			return -1;
-		more = !is_over(l) && is_unseen(l) ? see_callees(l) : 0;
+		more = !cli_darc_live_is_over(l) && cli_darc_live_is_unseen(l)
+			       ? cli_darc_live_see(l)
+			       : 0;
 	}
 	if (more < 0)
 		return -1;
-	if (is_over(l) || l->level == l->options->search.depth || !goes_on(l))
+	if (cli_darc_live_is_over(l) || l->level == l->options->search.depth ||
+	    !cli_darc_live_goes_on(l))
 		return 0;
 	return descend(l);
 }
 
 /* Whether the process has ended, or is about to: then what failed did so for that. */
-static bool is_gone(struct live *l)
+static bool is_gone(struct cli_darc_live_search *l)
 {
 	const uint64_t end = ip_now_ns() + GONE_NS;
 
@@ -408,7 +247,7 @@ static bool is_gone(struct live *l)
 	return true;
 }
 
-static int search(struct live *l)
+static int search(struct cli_darc_live_search *l)
 {
 	int more = find_profile(l);
 
@@ -423,7 +262,7 @@ static int search(struct live *l)
 }
 
 /* Prints as much as is known. */
-static int print(struct live *l)
+static int print(struct cli_darc_live_search *l)
 {
 	struct cli_darc_trace *last = l->moment.trace ? &l->moment : &l->profile;
 
@@ -436,7 +275,7 @@ static int print(struct live *l)
 
 int cli_darc_live(const struct cli_darc_live_options *options)
 {
-	struct live l = {.options = options};
+	struct cli_darc_live_search l = {.options = options};
 	bool told;
 	int code, ret = cli_darc_session_begin(&options->session, &l.session, &told);
 

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Steps 2 and 3 of a live search (darc_live.c): which functions are live.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/darc/darc_live_private.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/selection/selection.h"
+#include "hotpatcher/process/callees.h"
+
+#define SEEN IP_DARC_CALLS /* calls of the peak show which functions are called */
+
+/* The name of a function without the compiler's suffixes: a selection means all of its parts. Valid
+ * until the next call. */
+const char *cli_darc_live_name(struct cli_darc_live_search *l, uint32_t node)
+{
+	const struct ip_darc_search *s = &l->moment.search;
+	const char *name = s->session->functions[s->ftree.nodes[node].function].linker_name;
+
+	free(l->name);
+	l->name = strndup(name, ip_base_name_length(name));
+	return l->name ? l->name : name;
+}
+
+/* Makes functions live beside those of the path: so many of the list from one on. */
+static int select_some(struct cli_darc_live_search *l, const struct cli_darc_names *from,
+		       size_t first, size_t n)
+{
+	struct cli_darc_names wanted = {0};
+	int ret = 0;
+
+	for (size_t i = 0; ret >= 0 && i < l->path.n; i++)
+		if (strcmp(l->path.items[i], l->f0))
+			ret = cli_darc_names_add(&wanted, l->path.items[i], SIZE_MAX);
+	for (size_t i = first; ret >= 0 && i < first + n && i < from->n; i++)
+		if (strcmp(from->items[i], l->f0))
+			ret = cli_darc_names_add(&wanted, from->items[i], SIZE_MAX);
+	if (ret >= 0)
+		ret = cli_darc_session_select(&l->session, wanted.items, wanted.n);
+	cli_darc_names_clear(&wanted);
+	return ret < 0 ? -1 : 0;
+}
+
+/* Whether a callee is a root cause, which is to be gone on with. */
+bool cli_darc_live_goes_on(const struct cli_darc_live_search *l)
+{
+	const struct ip_root_causes *c = &l->moment.search.causes;
+
+	for (size_t i = 0; i < c->n; i++)
+		if (c->items[i].stop == IP_DARC_DEPTH)
+			return true;
+	return false;
+}
+
+/* Adds the callees, as the code tells them, of the functions that the search is at. */
+int cli_darc_live_find(struct cli_darc_live_search *l)
+{
+	for (size_t i = 0; i < l->below.n; i++) {
+		_cleanup_free_ char *list = NULL;
+		bool pointers = false;
+		size_t n;
+
+		if (ip_callees_and_pointers(l->options->session.pid, l->below.items[i], &list, &n,
+					    &pointers) < 0 ||
+		    cli_darc_names_add_list(&l->callees, list) < 0 ||
+		    (pointers && cli_darc_names_add(&l->pointers, l->below.items[i], SIZE_MAX) < 0))
+			return -1;
+	}
+	return 0;
+}
+
+/* Step 2: as many callees at once as are allowed. */
+int cli_darc_live_look(struct cli_darc_live_search *l)
+{
+	const size_t most = l->options->max_functions;
+	size_t first = 0;
+
+	do {
+		cli_darc_live_tell(
+			l, "",
+			l->path.n + (l->callees.n - first < most ? l->callees.n - first : most));
+		if (select_some(l, &l->callees, first, most) < 0 ||
+		    cli_darc_live_wait(l, l->options->search.decision_operations) < 0)
+			return -1;
+		first += most;
+	} while (first < l->callees.n && !cli_darc_live_goes_on(l) && !cli_darc_live_is_over(l));
+	return 0;
+}
+
+/* Whether a function that calls through pointers, and whose callees have not been seen, is a cause.
+ */
+bool cli_darc_live_is_unseen(struct cli_darc_live_search *l)
+{
+	const struct ip_root_causes *c = &l->moment.search.causes;
+
+	for (size_t i = 0; i < c->n; i++) {
+		const char *name = cli_darc_live_name(l, c->items[i].node);
+
+		if (c->items[i].stop != IP_DARC_DEPTH && cli_darc_names_has(&l->below, name) &&
+		    cli_darc_names_has(&l->pointers, name) && !cli_darc_names_has(&l->known, name))
+			return true;
+	}
+	return false;
+}
+
+/* Adds the functions that those of the search were seen to call. Returns how many; -1 with an
+ * error. */
+static int add_seen(struct cli_darc_live_search *l)
+{
+	const struct ip_ftree *t = &l->moment.search.ftree;
+	int added = 0;
+
+	for (uint32_t i = 1; i < t->n; i++) {
+		int ret = 0;
+
+		if (cli_darc_names_has(&l->below, cli_darc_live_name(l, t->nodes[i].parent)))
+			ret = cli_darc_names_add(&l->callees, cli_darc_live_name(l, i), SIZE_MAX);
+		if (ret < 0)
+			return -1;
+		added += ret;
+	}
+	return added;
+}
+
+/* Step 3. Returns whether there are more callees; -1 with an error. */
+int cli_darc_live_see(struct cli_darc_live_search *l)
+{
+	_cleanup_free_ char **items = NULL, *text = NULL;
+	struct cli_darc_names others = {0};
+	int added = 0, ret = 0;
+	size_t n;
+
+	if (ip_callees_all(l->options->session.pid, &items, &n, &text) < 0)
+		return -1;
+	for (size_t i = 0; ret >= 0 && i < n; i++)
+		if (!cli_darc_names_has(&l->path, items[i]) &&
+		    !cli_darc_names_has(&l->callees, items[i]))
+			ret = cli_darc_names_add(&others, items[i], SIZE_MAX);
+	for (size_t first = 0;
+	     ret >= 0 && first < others.n && !cli_darc_live_goes_on(l) && !cli_darc_live_is_over(l);
+	     first += l->options->max_functions) {
+		cli_darc_live_tell(l, "which it calls through pointers: ",
+				   l->path.n + (others.n - first < l->options->max_functions
+							? others.n - first
+							: l->options->max_functions));
+		ret = select_some(l, &others, first, l->options->max_functions);
+		if (ret == 0)
+			ret = cli_darc_live_wait(l, SEEN);
+		if (ret == 0)
+			ret = add_seen(l);
+		added += ret > 0 ? ret : 0;
+	}
+	for (size_t i = 0; ret >= 0 && i < l->below.n; i++)
+		ret = cli_darc_names_add(&l->known, l->below.items[i], SIZE_MAX);
+	cli_darc_names_clear(&others);
+	return ret < 0 ? -1 : added;
+}
