@@ -238,7 +238,12 @@ int cli_live_processes_join(struct cli_live_processes *p, struct ip_kernel_recor
 		if (joined < 0 || pass_over(p, process->named, true) < 0)
 			return -1;
 	}
-	p->idle_ns = p->live ? UINT64_MAX : ip_now_ns() + IDLE_NS;
+	/* on a machine that starts programs all the time there is always somebody to look at: the
+	 * time runs from when the last one ended */
+	if (p->live)
+		p->idle_ns = UINT64_MAX;
+	else if (!p->idle_ns || p->idle_ns == UINT64_MAX)
+		p->idle_ns = ip_now_ns() + IDLE_NS;
 	return p->counted ? 0 : ip_error("these processes have ended");
 }
 

@@ -25,6 +25,8 @@ PAGES = [
     ["doctor", "dump", "export", "graph", "info", "list", "report", "split", "trim"],
     ["wait"],
     ["syscalls"],
+    ["darc"],
+    ["compare-calls"],
 ]
 KERNEL = r"--kernel|iprobe wait|iprobe syscalls|--off-cpu|--off-wake"  # take these events
 NAME = f"server-{os.getpid()}"  # of the process
@@ -35,7 +37,7 @@ ENDLESS = re.compile(
     r"iprobe (attach|top|hist .*--interval) ?(?!.*(--(duration|iterations|until|dry-run)))"
 )
 # these have no session, and go on until they are ended
-LIVE = re.compile(r"iprobe (syscalls|wait) (?=.*(\$\(pidof|--name|--unit))(?!.*--duration)")
+LIVE = re.compile(r"iprobe (syscalls|wait|darc) (?=.*(\$\(pidof|--name|--unit))(?!.*--duration)")
 # these ask a session that must be there already
 BESIDE = {
     "iprobe snapshot": "iprobe attach $(pidof server) --overwrite -o flight",
