@@ -178,6 +178,21 @@ def seeds():
     yield whole(packet(locks + files, 100, 300), idle)
     late = packet(locks[25:] + files, 130, 300, 0, 3, 1)
     yield whole(packet(locks[:25], 100, 129) + late, idle)
+    # calls that a stop has broken off: they go on, by themselves or with restart_syscall(2), or a
+    # handler has run; and what a thread was in that was seen before, or was unknown
+    broken = call(100, 7, 35, -516) + call(110, 7, 219, -516, ())
+    broken += call(120, 7, 7, -514) + call(130, 7, 7, -514) + [event(ENTRY + 15, 137, 7)]
+    broken += call(140, 7, 7, 1)
+    inside = struct.pack("<ii6Q", 9, 202, 1, 2, 3, 4, 5, 6)
+    yield whole(packet(broken, 100, 150), idle)
+    begun = [switch(90, 9, 1, 7), event(CALL_STATE, 91, 7, inside)]
+    yield whole(packet(begun + broken, 90, 150), idle)
+    # events of the target were lost while threads were in calls
+    gap = packet(broken[:5], 100, 105) + packet(broken[6:], 110, 150, 0, 2, 1)
+    gap += packet([], 150, 150, 0, 2, 2)
+    gap += packet([event(CALL_STATE, 160, 7, inside)], 160, 160, 0, 2, 3)
+    yield whole(packet(begun[:1] + broken, 90, 150), idle, gap)
+    yield whole(packet(begun[:1] + broken[:4], 90, 104), packet([], 300, 300, 1), gap)
     # who waits gets it from others that waited
     yield whole(packet(queue(100, 64, 9, 7, 8, 6) + queue(180, 64, 6, 8, 7), 100, 300), idle)
     # work for clients: of a port, of unix, of another process, accepted and without a name
