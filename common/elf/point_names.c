@@ -197,7 +197,8 @@ static void put_name(const struct part *part, char ret[IP_POINT_NAME_MAX + 1])
 		while (tail && is_continued(part->end[-(ptrdiff_t)tail]))
 			tail--;
 	}
-	head = whole(part->begin, head);
+	if (part->cut || head < length)
+		head = whole(part->begin, head);
 	snprintf(ret, IP_POINT_NAME_MAX + 1, "%.*s%s%.*s", (int)head, part->begin,
 		 part->cut || tail ? DOTS : "", (int)tail, part->end - tail);
 	for (char *p = ret; *p; p++) {
@@ -214,10 +215,12 @@ static void tell_apart(struct ip_point_names *all, unsigned i)
 	char *name = all->names[i], base[IP_POINT_NAME_MAX + 1];
 
 	memcpy(base, name, sizeof(base));
+	/* A name is shortened only where it must be: of bytes that are no UTF-8 none might be left. */
+	if (strlen(base) > IP_POINT_NAME_MAX - 2)
+		base[whole(base, IP_POINT_NAME_MAX - 2)] = '\0';
 	for (unsigned k = 2, j = 0; *base && j < i; j++) {
 		if (strcmp(all->names[j], name) != 0)
 			continue;
-		base[whole(base, strnlen(base, IP_POINT_NAME_MAX - 2))] = '\0';
 		snprintf(name, IP_POINT_NAME_MAX + 1, "%s#%u", base, k++);
 		j = UINT32_MAX; /* against all of them once more */
 	}

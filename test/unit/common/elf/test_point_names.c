@@ -69,6 +69,9 @@ static void test_names(void **state)
 		{2, "a), b", "a) b "},
 		{2, "\"a, b", "? ? "},
 		{1, "\"a\\", "'a_ "},
+		/* no UTF-8 */
+		{3, "\xca\xca, \xca, \xca\xca", "\xca\xca \xca \xca\xca#2 "},
+		{3, "\xca, \xca, \xca", "\xca \xca#2 \xca#3 "},
 	};
 
 	(void)state;
