@@ -31,17 +31,16 @@ def bars(lane, kind, columns):
     return made
 
 
-def threads(data):
-    """{name: lane}"""
-    names = data["waits"]["names"]
-    # who has woken nobody has no name there
-    return {names.get(str(lane["tid"])): lane for lane in data["waits"]["threads"]}
+def two_threads(data):
+    """The lanes of the one that waits, and of the one that wakes it."""
+    lanes = sorted(data["waits"]["threads"], key=lambda lane: lane["tid"] != lane["pid"])
+    waiter, waker = lanes
+    return waiter, waker
 
 
 def test_states_and_system_calls(page_of):
     data = document(page_of)
-    said, lanes = data["waits"], threads(document(page_of))
-    waiter, waker = lanes["take_turns"], lanes["grant;er"]
+    said, (waiter, waker) = data["waits"], two_threads(data)
     states = bars(waiter, "states", 4)
     for one, following in zip(states, states[1:]):
         assert one[0] + one[1] == following[0], (one, following)
