@@ -43,6 +43,7 @@ struct stream {
 	uint64_t discarded, end;
 	bool begun;	   /* a packet has been read */
 	bool gap;	   /* its packet tells of one before it */
+	uint64_t known;	   /* since when its events are there, where older ones are gone; 0 */
 	uint64_t last_tsc; /* of the event before */
 	struct ip_kernel_record next;
 };
@@ -158,6 +159,11 @@ static int take_packet(struct ip_kernel_reader *reader, struct stream *s, int fd
 	if ((size_t)n < s->size)
 		return damage(reader, s, "its last packet, at %lu, is cut off", s->offset);
 	s->gap = !s->offset && h.packet_seq_num;
+	/* a mark begins a segment: what happened before it was in one that is gone */
+	if (!s->begun && s->size == sizeof(h)) {
+		s->gap = true;
+		s->known = h.packet_seq_num ? 0 : h.timestamp_end;
+	}
 	*ret_lost = h.events_discarded - s->discarded;
 	*ret_since = s->end;
 	s->offset += s->size;
@@ -228,7 +234,7 @@ static int advance(struct ip_kernel_reader *reader, struct stream *s)
 		got = next_packet(reader, s, &lost, &since);
 		if (got <= 0)
 			return got;
-		if (lost || (s->gap && since)) {
+		if (lost || (s->gap && (since || s->at == s->size))) {
 			uint64_t tsc = s->end;
 
 			if (s->at < s->size)
@@ -475,6 +481,16 @@ int ip_kernel_reader_open(const char *dir, struct ip_kernel_reader **ret)
 	}
 	*ret = reader;
 	return 1;
+}
+
+uint64_t ip_kernel_reader_begin(const struct ip_kernel_reader *reader)
+{
+	uint64_t begin = 0;
+
+	for (size_t i = 0; i < reader->nstreams; i++)
+		if (reader->streams[i].all && reader->streams[i].known > begin)
+			begin = reader->streams[i].known;
+	return begin;
 }
 
 uint64_t ip_kernel_reader_end(const struct ip_kernel_reader *reader)

@@ -41,6 +41,9 @@ void ip_kernel_reader_close(struct ip_kernel_reader *reader);
 /* Reads the next event. Returns 1; 0: there is no other; -1 with an error. */
 int ip_kernel_reader_next(struct ip_kernel_reader *reader, struct ip_kernel_record *ret);
 
+/* Since when the events of all CPUs are there, where older ones are gone (segments, a flight
+ * recorder); 0: since the recording began. A stream's first record is IP_KERNEL_LOST then. TSC. */
+uint64_t ip_kernel_reader_begin(const struct ip_kernel_reader *reader);
 /* Up to when the events of all CPUs were read: behind it something may be missing. TSC. */
 uint64_t ip_kernel_reader_end(const struct ip_kernel_reader *reader);
 

@@ -192,8 +192,11 @@ static const char *name_address(struct ip_object_names *names, uint32_t member, 
 
 static const char *call_name(const struct ip_wait_object *o)
 {
-	const struct ip_syscall *call = o->call == IP_NO_CALL ? NULL : ip_syscall_find(o->call);
+	const struct ip_syscall *call;
 
+	if (o->call == IP_UNTOLD_CALL)
+		return "a system call that was not recorded";
+	call = o->call == IP_NO_CALL ? NULL : ip_syscall_find(o->call);
 	return call ? call->name : NULL;
 }
 

@@ -19,7 +19,9 @@
  *     restart_syscall(2) goes on with the call before, and so does the same call that comes next
  *     after one that a stop has broken off.
  *   - A thread is unknown before its first event, as far as that does not tell what it did until
- *     then. Where events of a CPU were lost, all threads are unknown that did not run on another
+ *     then; and before the events of all CPUs are there, where older ones are gone. Of a system
+ *     call that returns, and has begun before events of it were there, the number is known alone.
+ *     Where events of a CPU were lost, all threads are unknown that did not run on another
  *     CPU, until their next event. Where events of the target's threads were lost, the system calls
  *     are not known that threads are in. Nothing is known behind the end of a CPU's stream, which
  *     damage or a kill may have brought. Unknown is never taken for nothing.
@@ -41,7 +43,8 @@ enum ip_thread_state {
 	IP_THREAD_GONE,
 };
 
-#define IP_NO_CALL UINT16_MAX
+#define IP_NO_CALL     UINT16_MAX
+#define IP_UNTOLD_CALL (UINT16_MAX - 1) /* one, or none: that was not recorded */
 
 #define IP_THREAD_ARGUMENTS 3u /* of a system call: those that tell what it waits for */
 
@@ -69,6 +72,7 @@ struct ip_thread_wait {
 	uint64_t fault;		    /* no call: the address of the page fault before it; 0: none */
 	struct ip_thread_waking waking;
 	bool returned;
+	bool untold; /* no call, as far as is known: calls of the thread were not recorded */
 	/* after a call that waits for several descriptors: the first one that the thread used
 	 * then, -1: none */
 	int32_t next_fd;

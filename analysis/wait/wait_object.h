@@ -44,7 +44,7 @@ struct ip_wait_object {
 	enum ip_wait_kind kind;
 	int32_t fd;	  /* of the process; -1: none */
 	uint64_t address; /* futex, fault; 0: none */
-	uint16_t call;	  /* the system call; IP_NO_CALL: none */
+	uint16_t call;	  /* the system call; IP_NO_CALL: none; IP_UNTOLD_CALL */
 	int32_t pid;	  /* child: the one that was waited for; 0: any */
 	const char *text; /* what the descriptor is; NULL: not known. The descriptors own it */
 	uint32_t member;  /* of the recording: whose address it is, or descriptor without text */

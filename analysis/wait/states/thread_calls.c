@@ -3,6 +3,7 @@
  * The system calls that threads are in, what ended the waits in them, and what the calls change:
  * descriptors, futexes, threads.
  */
+#include <linux/futex.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -76,6 +77,7 @@ int ip_thread_lose_calls(struct ip_states *s, const struct ip_kernel_record *r)
 		return -1;
 	for (size_t i = 0; i < s->n; i++) {
 		s->threads[i].calls_known = false;
+		s->threads[i].first_wait = s->threads[i].nwaits;
 		s->threads[i].call.number = s->threads[i].broken.number = IP_NO_CALL;
 		s->threads[i].fault = 0;
 		s->threads[i].polled = 0;
@@ -165,8 +167,11 @@ int ip_thread_note_call(struct ip_states *s, const struct ip_kernel_record *r)
 
 	if (!t)
 		return -1;
-	if (ip_thread_begin_first(s, t, IP_THREAD_RUNNING, r->cpu) < 0)
+	if (ip_thread_begin_first(s, t, r, IP_THREAD_RUNNING) < 0)
 		return -1;
+	/* it was in none since its calls are recorded */
+	for (size_t i = t->first_wait; !t->calls_known && i < t->nwaits; i++)
+		t->waits[i].untold = false;
 	t->calls_known = true;
 	t->fault = 0;
 	/* a handler has run: a wait for descriptors ends by that, it does not go on */
@@ -216,6 +221,22 @@ static void find_false_wakings(struct ip_thread_states *t)
 	}
 }
 
+/* A call returns that has begun before its events were there: what its arguments were is not known,
+ * but the waits since then were in it. */
+static void find_call(struct ip_thread_states *t, uint16_t number)
+{
+	t->call = (struct ip_thread_call){.number = number};
+	if (ip_wait_call_fd(&t->call) >= 0)
+		t->call.arguments[0] = UINT64_MAX; /* descriptor 0 is one */
+	if (number == SYS_futex) /* a waker of its own process may tell the word */
+		t->call.arguments[1] = FUTEX_PRIVATE_FLAG;
+	for (size_t i = t->first_wait; i < t->nwaits; i++) {
+		if (t->waits[i].untold)
+			t->waits[i].call = t->call;
+		t->waits[i].untold = false;
+	}
+}
+
 int ip_thread_note_return(struct ip_states *s, const struct ip_kernel_record *r)
 {
 	struct ip_thread_states *t = ip_thread_get(s, r->tid);
@@ -223,12 +244,14 @@ int ip_thread_note_return(struct ip_states *s, const struct ip_kernel_record *r)
 
 	if (!t)
 		return -1;
-	if (ip_thread_begin_first(s, t, IP_THREAD_RUNNING, r->cpu) < 0)
+	if (ip_thread_begin_first(s, t, r, IP_THREAD_RUNNING) < 0)
 		return -1;
-	t->calls_known = true;
 	note_born(s, t, r->id - IP_KERNEL_SYSCALL_EXIT, ip_kernel_u64(r, 0));
 	if (note_making(s, r, &t->call) < 0)
 		return -1;
+	if (!t->calls_known && t->call.number == IP_NO_CALL)
+		find_call(t, r->id - IP_KERNEL_SYSCALL_EXIT);
+	t->calls_known = true;
 	if (ip_wait_is_poll(&t->call))
 		t->polled = 0;
 	for (size_t i = t->first_wait; i < t->nwaits; i++) {
@@ -267,12 +290,13 @@ int ip_thread_note_call_state(struct ip_states *s, const struct ip_kernel_record
 	t->call.number = ip_kernel_s32(r, CALL_NUMBER);
 	memcpy(t->call.arguments, r->fields + CALL_ARGUMENTS, sizeof(t->call.arguments));
 	if (!t->nspans)
-		return ip_thread_begin_wait(t, s->begin, 'S');
+		return ip_thread_begin_wait(t, s->begin < r->tsc ? s->begin : r->tsc, 'S');
 	if (ip_thread_state_of(t) == IP_THREAD_UNKNOWN)
 		return ip_thread_begin_wait(t, r->tsc, 'S');
 	if (ip_thread_state_of(t) == IP_THREAD_BLOCKED) {
 		t->first_wait = ip_thread_last_span(t)->wait;
 		t->waits[t->first_wait].call = t->call;
+		t->waits[t->first_wait].untold = false;
 	}
 	return 0;
 }

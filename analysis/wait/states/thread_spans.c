@@ -28,13 +28,14 @@ int ip_thread_begin_span(struct ip_thread_states *t, const struct ip_thread_span
 }
 
 int ip_thread_begin_first(const struct ip_states *s, struct ip_thread_states *t,
-			  enum ip_thread_state state, uint32_t cpu)
+			  const struct ip_kernel_record *r, enum ip_thread_state state)
 {
-	return t->nspans || t->begin
+	/* before the begin, events of another CPU are missing */
+	return t->nspans || t->begin || r->tsc < s->begin
 		       ? 0
 		       : ip_thread_begin_span(t, &(struct ip_thread_span){.from = s->begin,
 									  .state = state,
-									  .cpu = cpu});
+									  .cpu = r->cpu});
 }
 
 int ip_thread_begin_wait(struct ip_thread_states *t, uint64_t from, char kind)
@@ -46,8 +47,10 @@ int ip_thread_begin_wait(struct ip_thread_states *t, uint64_t from, char kind)
 	/* one that came before the thread ran last has nothing to do with this wait */
 	if (last && last->state == IP_THREAD_RUNNING && t->early.tsc < last->from)
 		t->early.tsc = 0;
-	if (t->call.number == IP_NO_CALL)
+	if (t->call.number == IP_NO_CALL) {
 		wait.fault = t->fault;
+		wait.untold = !t->fault && !t->calls_known;
+	}
 	if (t->nwaits >= UINT32_MAX || ip_array_grow(&t->waits, t->nwaits, sizeof(wait)) < 0)
 		return t->nwaits >= UINT32_MAX ? ip_error("too many waits of one thread") : -1;
 	t->waits[t->nwaits++] = wait;
@@ -82,7 +85,7 @@ static int leave(struct ip_states *s, const struct ip_kernel_record *r)
 	if (!tid)
 		return 0;
 	t = ip_thread_get(s, tid);
-	if (!t || ip_thread_begin_first(s, t, IP_THREAD_RUNNING, r->cpu) < 0)
+	if (!t || ip_thread_begin_first(s, t, r, IP_THREAD_RUNNING) < 0)
 		return -1;
 	/* it may have given itself a name since it got the CPU */
 	ip_thread_take_name(t, r->fields + SWITCH_PREV_COMM);
@@ -126,7 +129,7 @@ static int arrive(struct ip_states *s, const struct ip_kernel_record *r)
 	if (!tid)
 		return 0;
 	t = ip_thread_get(s, tid);
-	if (!t || ip_thread_begin_first(s, t, IP_THREAD_RUNNABLE, r->cpu) < 0)
+	if (!t || ip_thread_begin_first(s, t, r, IP_THREAD_RUNNABLE) < 0)
 		return -1;
 	ip_thread_take_name(t, r->fields + SWITCH_NEXT_COMM);
 	return begin_running(t, r->tsc, r->cpu);
@@ -154,7 +157,8 @@ int ip_thread_note_waking(struct ip_states *s, const struct ip_kernel_record *r)
 	t = ip_thread_get(s, ip_kernel_s32(r, WOKEN_TID));
 	if (!t)
 		return -1;
-	if (!t->nspans && !t->begin && ip_thread_begin_wait(t, s->begin, 'S') < 0)
+	if (!t->nspans && !t->begin && r->tsc >= s->begin &&
+	    ip_thread_begin_wait(t, s->begin, 'S') < 0)
 		return -1;
 	if (ip_thread_state_of(t) != IP_THREAD_BLOCKED)
 		t->early = waking;

@@ -157,7 +157,7 @@ static int take(struct ip_states *s, const struct ip_kernel_record *r)
 	struct ip_thread_states *t;
 
 	if (!s->begin)
-		s->begin = r->tsc;
+		s->begin = r->tsc; /* older events are not gone */
 	s->events++;
 	if (note_cpu(s, r) < 0)
 		return -1;
@@ -202,6 +202,7 @@ struct ip_states *ip_states_read(struct ip_kernel_reader *reader)
 		ip_error("out of memory");
 		return NULL;
 	}
+	s->begin = ip_kernel_reader_begin(reader);
 	while ((got = ip_kernel_reader_next(reader, &record)) > 0)
 		if (take(s, &record) < 0) {
 			got = -1;

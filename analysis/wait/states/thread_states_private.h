@@ -70,9 +70,9 @@ static inline enum ip_thread_state ip_thread_state_of(struct ip_thread_states *t
 
 /* Spans. */
 int ip_thread_begin_span(struct ip_thread_states *t, const struct ip_thread_span *span);
-/* The first event of a thread tells what it did up to then. */
+/* The first event of a thread tells what it did up to then, on the event's CPU. */
 int ip_thread_begin_first(const struct ip_states *s, struct ip_thread_states *t,
-			  enum ip_thread_state state, uint32_t cpu);
+			  const struct ip_kernel_record *r, enum ip_thread_state state);
 int ip_thread_begin_wait(struct ip_thread_states *t, uint64_t from, char kind);
 void ip_thread_take_name(struct ip_thread_states *t, const uint8_t *comm);
 int ip_thread_note_switch(struct ip_states *s, const struct ip_kernel_record *r);

@@ -235,6 +235,7 @@ static void test_losses_of_calls(void **state)
 	flush(w, "all", 0);
 	states = states_of(w);
 	assert_int_equal(wait_at(states, 7, 165)->call.number, IP_NO_CALL);
+	assert_true(wait_at(states, 7, 165)->untold);
 	assert_int_equal(wait_at(states, 8, 170)->call.number, SYS_futex);
 	ip_states_destroy(states);
 }
@@ -731,6 +732,62 @@ static void test_a_gap(void **state)
 	ip_states_destroy(states);
 }
 
+/* A packet without events. */
+static void mark(struct writer *w, const char *part, uint32_t cpu, uint64_t tsc)
+{
+	w->used = sizeof(struct ip_kernel_packet_header);
+	w->begin = w->end = tsc;
+	flush(w, part, cpu);
+}
+
+/* The streams of the oldest segment that is kept begin one after the other: until the last one has
+ * begun, a CPU's events are missing. */
+static void test_older_segments_are_gone(void **state)
+{
+	struct writer *w = *state;
+	const struct ip_thread_states *t;
+	struct ip_states *states;
+
+	mark(w, "all", 0, 100);
+	switch_to(w, 110, 5, 1, 6);
+	wake(w, IP_KERNEL_SCHED_WAKING, 120, 6, 7, 0);
+	wake(w, IP_KERNEL_SCHED_WAKEUP, 121, 6, 7, 0);
+	wake(w, IP_KERNEL_SCHED_WAKING, 240, 6, 9, 0);
+	wake(w, IP_KERNEL_SCHED_WAKING, 245, 6, 10, 0);
+	wake(w, IP_KERNEL_SCHED_WAKING, 250, 6, 8, 0);
+	wake(w, IP_KERNEL_SCHED_WAKEUP, 251, 6, 8, 0);
+	switch_to(w, 260, 6, 0, 8);
+	flush(w, "all", 0);
+	cut(w, "all", 0, 4);
+	mark(w, "all", 1, 200);
+	switch_to(w, 300, 0, 0, 9);
+	flush(w, "all", 1);
+	cut(w, "all", 1, 4);
+	mark(w, "target", 0, 200);
+	ret(w, 270, 8, SYS_read, 1);
+	call(w, 280, 9, SYS_pause, 0);
+	flush(w, "target", 0);
+	cut(w, "target", 0, 4);
+	states = states_of(w);
+	assert_int_equal(states->begin, 200);
+	assert_int_equal(states->lost, 0);
+	/* they may have run on CPU 1 */
+	assert_int_equal(span(states, 5, 150)->state, IP_THREAD_UNKNOWN);
+	t = ip_states_find(states, 7, 150);
+	assert_true(!t || !t->nspans || t->spans[0].state == IP_THREAD_UNKNOWN);
+	/* this one has had CPU 0 all the time */
+	assert_int_equal(span(states, 6, 220)->state, IP_THREAD_RUNNING);
+	/* blocked since the events of all CPUs are there; which descriptor it reads is not known */
+	assert_int_equal(ip_states_find(states, 8, 220)->spans[0].from, 200);
+	assert_int_equal(wait_at(states, 8, 220)->call.number, SYS_read);
+	assert_int_equal(ip_wait_call_fd(&wait_at(states, 8, 220)->call), -1);
+	assert_true(wait_at(states, 8, 220)->returned);
+	assert_false(wait_at(states, 8, 220)->untold);
+	assert_false(wait_at(states, 9, 220)->untold); /* it comes to call something later */
+	assert_true(wait_at(states, 10, 220)->untold);
+	ip_states_destroy(states);
+}
+
 /* Another stream has the segment that this one misses: it is read up to there. */
 static void test_a_stream_without_a_segment(void **state)
 {
@@ -788,6 +845,7 @@ int main(void)
 		TEST(test_damage),
 		TEST(test_segments),
 		TEST(test_a_gap),
+		TEST(test_older_segments_are_gone),
 		TEST(test_a_stream_without_a_segment),
 	};
 
