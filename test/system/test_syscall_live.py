@@ -22,6 +22,8 @@ from test_syscall_report import MADE, ROUNDS, play, until
 from iptest.bpf import programs_of
 from test_wait import instances, skip_without_events, source  # noqa: F401
 
+POLL = 7  # poll(2)
+
 
 @pytest.fixture
 def traced(root, source):
@@ -62,9 +64,19 @@ def records(pid):
     return done.stdout.split() == ["1", "1"]
 
 
+def watches(pid):
+    """Whether its first thread waits for the end of what it counts: all processes are counted."""
+    with open(f"/proc/{pid}/syscall", encoding="ascii") as file:
+        return file.read().split()[0] == str(POLL)
+
+
 def start(actor, *args):
+    """Recording goes on with the first of several processes."""
     proc = actor.start_iprobe(*args)
-    until(lambda: records(proc.pid) or proc.poll() is not None, "it does not record")
+    until(
+        lambda: proc.poll() is not None or (records(proc.pid) and watches(proc.pid)),
+        "it does not record",
+    )
     assert proc.poll() is None, proc.stderr.read()
     return proc
 

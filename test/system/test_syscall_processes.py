@@ -168,17 +168,20 @@ def test_a_pid_that_is_another_process_now(traced, programs, others):
     call = "perf_event_open" if os.environ["IPROBE_KERNEL_SOURCE"] == "perf" else "mkdir"
     proc = traced.popen(
         ["strace", "-f", "-o", os.devnull, "-e", f"trace={call}"]
-        + ["-e", f"inject={call}:delay_enter=3000000:when=1", traced.iprobe_path]
+        + ["-e", f"inject={call}:signal=STOP:when=1", traced.iprobe_path]
         + ["syscalls", "--duration", "5s", str(target.pid), *map(str, other)]
     )
-    # it holds the processes, and is about to make its instance
+    # it holds the processes, and begins to make its instance
     until(lambda: held_by_child(proc.pid, 1 + others), "it does not open the process")
+    (iprobe,) = children_of(proc.pid)
+    until(lambda: is_stopped(iprobe), "it does not stop")
     target.kill()
     target.wait()
     taker = traced.popen(
         [programs.simple("at_pid", prepared=False), str(target.pid)], stdin=subprocess.PIPE
     )
     assert taker.stdout.readline() == f"made {target.pid}\n"
+    until(lambda: has_gone_on(iprobe), "it does not end")
     done = actors.last_words(proc)
     taker.stdin.close()
     assert done.returncode == 1 and not done.stdout, repr(done)
@@ -188,12 +191,34 @@ def test_a_pid_that_is_another_process_now(traced, programs, others):
     )
 
 
+def children_of(parent):
+    with open(f"/proc/{parent}/task/{parent}/children", encoding="ascii") as f:
+        return [int(pid) for pid in f.read().split()]
+
+
+def has_gone_on(pid):
+    """Lets it go on, to its end: each of its threads stops at its first such call."""
+    try:
+        os.kill(pid, signal.SIGCONT)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def is_stopped(pid):
+    """Stays stopped: it is so for a moment in each call that its tracer looks at."""
+    states = set()
+    for _ in range(20):
+        with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+            states.add(f.read().rpartition(")")[2].split()[0])
+        time.sleep(0.01)
+    return states <= {"t", "T"}
+
+
 def held_by_child(parent, n):
     """Whether the child of a tracer holds on to so many processes."""
-    with open(f"/proc/{parent}/task/{parent}/children", encoding="ascii") as f:
-        child = f.read().split()
     links = []
-    for pid in child:
+    for pid in children_of(parent):
         try:
             links += [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
         except OSError:

@@ -216,27 +216,51 @@ int ip_thread_note_running(struct ip_states *s, const struct ip_kernel_record *r
 	return begin_running(t, could > cpu->last ? could : cpu->last, r->cpu);
 }
 
+/* Whether events that another CPU has lost leave the span as it is. */
+static bool is_sure(const struct ip_thread_span *span, uint32_t cpu)
+{
+	return span->state == IP_THREAD_GONE ||
+	       (span->state == IP_THREAD_RUNNING && span->cpu != cpu);
+}
+
+/* A loss is found by the first event behind it, when spans of the time since then have begun by
+ * events of other CPUs: those are not known either. */
+static int lose(struct ip_thread_states *t, const struct ip_kernel_record *r)
+{
+	size_t first = t->nspans, to;
+
+	while (first && t->spans[first - 1].from > r->lost_since)
+		first--;
+	first -= first > 0; /* it goes on over the begin of the loss */
+	if (ip_array_grow(&t->spans, t->nspans, sizeof(*t->spans)) < 0)
+		return -1;
+	/* room for one: the part of the first one that is known */
+	memmove(&t->spans[first + 1], &t->spans[first], (t->nspans - first) * sizeof(*t->spans));
+	to = first;
+	for (size_t i = first + 1; i <= t->nspans; i++) {
+		struct ip_thread_span span = t->spans[i];
+
+		if (is_sure(&span, r->cpu) ||
+		    (span.from < r->lost_since && span.state == IP_THREAD_UNKNOWN)) {
+			t->spans[to++] = span;
+			continue;
+		}
+		if (span.from < r->lost_since) {
+			t->spans[to++] = span;
+			span.from = r->lost_since;
+		}
+		if (!to || t->spans[to - 1].state != IP_THREAD_UNKNOWN)
+			t->spans[to++] = (struct ip_thread_span){.from = span.from,
+								 .state = IP_THREAD_UNKNOWN};
+	}
+	t->nspans = to;
+	return 0;
+}
+
 int ip_thread_lose_spans(struct ip_states *s, const struct ip_kernel_record *r)
 {
-	for (size_t i = 0; i < s->n; i++) {
-		struct ip_thread_states *t = &s->threads[i];
-		struct ip_thread_span *last = ip_thread_last_span(t);
-
-		if (!last || last->state == IP_THREAD_GONE ||
-		    (last->state == IP_THREAD_RUNNING && last->cpu != r->cpu))
-			continue;
-		/* a gap began earlier in the stream of this CPU than in that of another one */
-		if (!r->lost && last->state == IP_THREAD_UNKNOWN && last->from > r->lost_since &&
-		    t->nspans > 1 &&
-		    (last[-1].state != IP_THREAD_RUNNING || last[-1].cpu == r->cpu))
-			last->from =
-				last[-1].from < r->lost_since ? r->lost_since : last[-1].from + 1;
-		if (ip_thread_begin_span(t,
-					 &(struct ip_thread_span){.from = last->from > r->lost_since
-										  ? last->from
-										  : r->lost_since,
-								  .state = IP_THREAD_UNKNOWN}) < 0)
+	for (size_t i = 0; i < s->n; i++)
+		if (s->threads[i].nspans && lose(&s->threads[i], r) < 0)
 			return -1;
-	}
 	return 0;
 }

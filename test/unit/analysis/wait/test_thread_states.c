@@ -420,6 +420,38 @@ static void test_losses(void **state)
 	ip_states_destroy(states);
 }
 
+/* What another CPU tells before a loss is found is known of threads that ran there alone. */
+static void test_events_within_a_loss(void **state)
+{
+	struct writer *w = *state;
+	struct ip_states *states;
+
+	switch_to(w, 90, 5, 1, 6);  /* 5 is blocked */
+	switch_to(w, 150, 6, 1, 7); /* 7 had CPU 0 when its events were lost */
+	switch_to(w, 160, 7, 1, 0);
+	wake(w, IP_KERNEL_SCHED_WAKING, 170, 0, 5, IP_KERNEL_IN_HARDIRQ);
+	wake(w, IP_KERNEL_SCHED_WAKEUP, 171, 0, 5, IP_KERNEL_IN_HARDIRQ);
+	switch_to(w, 180, 0, 0, 5);
+	switch_to(w, 300, 5, 1, 0);
+	flush(w, "all", 1);
+	switch_to(w, 100, 0, 0, 7);
+	flush(w, "all", 0);
+	w->lost = 20;
+	switch_to(w, 200, 0, 0, 8);
+	flush(w, "all", 0);
+	states = states_of(w);
+	assert_int_equal(span(states, 5, 95)->state, IP_THREAD_BLOCKED);
+	assert_int_equal(span(states, 5, 120)->state, IP_THREAD_UNKNOWN);
+	assert_int_equal(span(states, 5, 175)->state, IP_THREAD_UNKNOWN);
+	assert_int_equal(span(states, 5, 250)->state, IP_THREAD_RUNNING);
+	assert_int_equal(span(states, 6, 120)->state, IP_THREAD_RUNNING);
+	assert_int_equal(span(states, 6, 155)->state, IP_THREAD_UNKNOWN);
+	assert_int_equal(span(states, 7, 120)->state, IP_THREAD_UNKNOWN);
+	assert_int_equal(span(states, 7, 155)->state, IP_THREAD_RUNNING);
+	assert_int_equal(span(states, 7, 250)->state, IP_THREAD_UNKNOWN);
+	ip_states_destroy(states);
+}
+
 static void test_tids_are_used_again(void **state)
 {
 	struct writer *w = *state;
@@ -837,6 +869,7 @@ int main(void)
 		TEST(test_polls_that_a_signal_ends),
 		TEST(test_what_was_so_before),
 		TEST(test_losses),
+		TEST(test_events_within_a_loss),
 		TEST(test_tids_are_used_again),
 		TEST(test_the_critical_path),
 		TEST(test_the_critical_path_before_a_thread),
