@@ -60,6 +60,7 @@ static const char help[] =
 	"      --kernel          what functions wait for, by events of the kernel (as root): "
 	"columns "
 	"%WAIT and FOR\n"
+	"      --idle            waits for new work count as waits, too\n"
 	"      --kernel-buffer SIZE  the room for these events until they are read, for each CPU "
 	"(default 4M)\n"
 	"      --kernel-source WORD  where they come from: tracefs, perf, auto (default: the one "
@@ -204,6 +205,7 @@ enum {
 	OPT_WAITS,
 	OPT_KERNEL,
 	OPT_KERNEL_BUFFER,
+	OPT_IDLE,
 	OPT_KERNEL_SOURCE
 };
 
@@ -215,6 +217,7 @@ static const struct option long_options[] = {
 	{"sort", required_argument, NULL, 's'},
 	{"waits", required_argument, NULL, OPT_WAITS},
 	{"kernel", no_argument, NULL, OPT_KERNEL},
+	{"idle", no_argument, NULL, OPT_IDLE},
 	{"kernel-buffer", required_argument, NULL, OPT_KERNEL_BUFFER},
 	{"kernel-source", required_argument, NULL, OPT_KERNEL_SOURCE},
 	{"limit", required_argument, NULL, OPT_LIMIT},
@@ -267,6 +270,9 @@ static int parse_option(const char *command, int option, struct cli_top_options 
 	case OPT_KERNEL:
 		return ip_kernel_groups_parse(KERNEL_GROUPS, &o->kernel.groups) < 0 ? cli_fail()
 										    : -1;
+	case OPT_IDLE:
+		o->with_idle = true;
+		return -1;
 	case OPT_KERNEL_BUFFER:
 		return cli_parse_kernel_buffer(optarg, &o->kernel.buffer) < 0
 			       ? cli_usage(command, "%s", ip_error_message())
@@ -339,6 +345,8 @@ static int parse(int argc, char **argv, struct cli_top_options *o)
 	if (o->kernel.buffer && !o->kernel.groups)
 		return cli_usage(argv[0], "--kernel-buffer is the room for events of --kernel: add "
 					  "that option");
+	if (o->with_idle && !o->kernel.groups)
+		return cli_usage(argv[0], "--idle is about the waits of --kernel: add that option");
 	if (o->kernel.source && !o->kernel.groups)
 		return cli_usage(argv[0], "--kernel-source tells where events of --kernel come "
 					  "from: add that option");

@@ -72,7 +72,9 @@ struct ip_thread_wait {
 	uint64_t fault;		    /* no call: the address of the page fault before it; 0: none */
 	struct ip_thread_waking waking;
 	bool returned;
-	bool untold; /* no call, as far as is known: calls of the thread were not recorded */
+	/* calls of the thread were not recorded when it began: not even whether it was in one, if
+	 * call is none; else the call's arguments are not known */
+	bool untold;
 	/* after a call that waits for several descriptors: the first one that the thread used
 	 * then, -1: none */
 	int32_t next_fd;

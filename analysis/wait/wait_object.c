@@ -321,9 +321,10 @@ void ip_wait_object_of(const struct ip_thread_wait *wait, const struct ip_descri
 		       uint32_t pid, struct ip_wait_object *ret)
 {
 	const struct ip_thread_call *call = &wait->call;
-	struct ip_wait_object o = {.kind = IP_WAIT_OTHER,
-				   .fd = -1,
-				   .call = wait->untold ? IP_UNTOLD_CALL : call->number};
+	struct ip_wait_object o = {
+		.kind = IP_WAIT_OTHER,
+		.fd = -1,
+		.call = wait->untold && call->number == IP_NO_CALL ? IP_UNTOLD_CALL : call->number};
 
 	if (call->number == IP_NO_CALL || wait->kind == 'T' || wait->kind == 't')
 		of_no_call(&o, wait);

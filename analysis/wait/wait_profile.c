@@ -372,9 +372,11 @@ struct ip_wait_profile *ip_wait_profile_observe(struct ip_trace_reader *trace,
 struct ip_wait_profile *ip_wait_profile_between(struct ip_trace_reader *trace,
 						const struct ip_states *states,
 						const struct ip_descriptors *descriptors,
-						uint64_t from, uint64_t to)
+						const struct ip_idle_waits *idle, uint64_t from,
+						uint64_t to)
 {
-	struct maker m = {.states = states, .descriptors = descriptors, .from = from, .to = to};
+	struct maker m = {
+		.states = states, .descriptors = descriptors, .idle = idle, .from = from, .to = to};
 
 	return make(&m, trace);
 }

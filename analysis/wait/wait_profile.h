@@ -91,7 +91,8 @@ struct ip_wait_profile *ip_wait_profile_observe(struct ip_trace_reader *trace,
 struct ip_wait_profile *ip_wait_profile_between(struct ip_trace_reader *trace,
 						const struct ip_states *states,
 						const struct ip_descriptors *descriptors,
-						uint64_t from, uint64_t to);
+						const struct ip_idle_waits *idle, uint64_t from,
+						uint64_t to);
 /* For how long threads were idle in calls, in ticks, where that was told apart. */
 uint64_t ip_wait_profile_idle(const struct ip_wait_profile *profile);
 void ip_wait_profile_destroy(struct ip_wait_profile *profile);

@@ -45,6 +45,7 @@ struct cli_top_options {
 	enum cli_top_column sort;
 	enum cli_top_waits waits;
 	bool batch, json, full_names, memory_asked, waits_asked;
+	bool with_idle;	 /* waits for new work count as waits, too */
 	bool by_process; /* a row for each function of each process */
 	bool by_thread;	 /* a row for each thread */
 	/* of each session of its own; no groups: no events of the kernel */

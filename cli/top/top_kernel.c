@@ -49,7 +49,7 @@ void cli_top_kernel_clear(struct cli_top_kernel *kernel)
 	for (size_t i = 0; i < kernel->n; i++)
 		clear_process(&kernel->items[i]);
 	free(kernel->items);
-	*kernel = (struct cli_top_kernel){0};
+	*kernel = (struct cli_top_kernel){.with_idle = kernel->with_idle};
 }
 
 /* ---- which function of the counts one of a snapshot is ---- */
@@ -140,6 +140,7 @@ static void fill(struct cli_top_wait *w, const struct ip_recording *r,
 	w->cpu_ns += ip_recording_ns(r, parts->cpu);
 	w->unknown_ns += ip_recording_ns(r, parts->unknown);
 	w->waited_ns += ip_recording_ns(r, parts->elapsed - parts->cpu - parts->unknown);
+	w->idle_ns += ip_recording_ns(r, parts->idle);
 	w->open += open;
 	if (runqueue)
 		add_object(w, &(struct cli_top_object){.kind = "runqueue", .ns = runqueue});
@@ -166,7 +167,8 @@ static int take_profile(struct cli_top_kernel_process *p, const struct by_name *
 	for (size_t i = 0; i < w->nwaits; i++) {
 		const struct ip_wait_object *o = &w->objects[w->waits[i].object];
 		struct cli_top_object object = {.kind = ip_wait_kind_name(o->kind),
-						.ns = ip_recording_ns(own, w->waits[i].ticks)};
+						.ns = ip_recording_ns(own, w->waits[i].ticks),
+						.idle_ns = ip_recording_ns(own, w->waits[i].idle)};
 		struct cli_top_wait *f = to[w->waits[i].owner] != UINT32_MAX
 						 ? &p->functions[to[w->waits[i].owner]]
 						 : NULL;
@@ -201,6 +203,7 @@ static int read_trace(struct cli_top_kernel *kernel, struct cli_top_kernel_proce
 	struct ip_trace_reader *trace;
 	struct ip_trace_waits *waits = NULL;
 	struct ip_wait_profile *profile = NULL;
+	struct ip_idle_waits idle = {0};
 	uint64_t since, kept;
 	int ret;
 
@@ -209,18 +212,25 @@ static int read_trace(struct cli_top_kernel *kernel, struct cli_top_kernel_proce
 	ret = ip_trace_waits_read(trace, &waits);
 	if (ret == 0)
 		ret = ip_error("pid %d: its session has no events of the kernel", p->pid);
+	if (ret > 0 && !kernel->with_idle &&
+	    ip_idle_waits_find(trace, waits->states, &waits->descriptors, &idle) < 0)
+		ret = -1;
+	since = known_from(trace);
 	if (ret > 0) {
-		profile = ip_wait_profile_between(trace, waits->states, &waits->descriptors, from,
-						  to);
+		profile = ip_wait_profile_between(trace, waits->states, &waits->descriptors, &idle,
+						  from, to);
 		ret = profile ? take_profile(p, names, waits, profile) : -1;
 		if (ip_states_lost_between(waits->states, from, to))
 			kernel->lost += waits->states->lost;
+		/* older events of the kernel may have had no room, either */
+		if (waits->states->begin > since)
+			since = waits->states->begin;
 	}
-	since = known_from(trace);
 	kept = since < to ? ip_recording_ns(trace->session, to - since) : 0;
 	if (since > from && kept < kernel->kept_ns)
 		kernel->kept_ns = kept;
 	ip_wait_profile_destroy(profile);
+	ip_idle_waits_clear(&idle);
 	ip_trace_waits_destroy(waits);
 	ip_trace_reader_close(trace);
 	return ret < 0 ? -1 : 0;
@@ -317,6 +327,7 @@ static void join_object(struct cli_top_wait *w, const struct cli_top_object *obj
 		at++;
 	if (at < w->nobjects) {
 		joined.ns += w->objects[at].ns;
+		joined.idle_ns += w->objects[at].idle_ns;
 		memmove(&w->objects[at], &w->objects[at + 1],
 			(--w->nobjects - at) * sizeof(*w->objects));
 	}
@@ -348,6 +359,7 @@ bool cli_top_kernel_wait(const struct cli_top_kernel *kernel, uint32_t function,
 		ret->cpu_ns += w->cpu_ns;
 		ret->waited_ns += w->waited_ns;
 		ret->unknown_ns += w->unknown_ns;
+		ret->idle_ns += w->idle_ns;
 		ret->open += w->open;
 		for (size_t k = 0; k < w->nobjects; k++)
 			join_object(ret, &w->objects[k]);
@@ -355,9 +367,19 @@ bool cli_top_kernel_wait(const struct cli_top_kernel *kernel, uint32_t function,
 	return known;
 }
 
-double cli_top_wait_percent(const struct cli_top_wait *w)
+static double percent(const struct cli_top_wait *w, uint64_t ns)
 {
 	if (!w->elapsed_ns || w->unknown_ns > w->elapsed_ns / UNKNOWN_SHARE)
 		return -1;
-	return 100.0 * (double)w->waited_ns / (double)(w->elapsed_ns - w->unknown_ns);
+	return 100.0 * (double)ns / (double)(w->elapsed_ns - w->unknown_ns);
+}
+
+double cli_top_wait_percent(const struct cli_top_wait *w)
+{
+	return percent(w, w->waited_ns);
+}
+
+double cli_top_wait_busy_percent(const struct cli_top_wait *w)
+{
+	return percent(w, w->waited_ns > w->idle_ns ? w->waited_ns - w->idle_ns : 0);
 }

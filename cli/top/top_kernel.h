@@ -28,14 +28,15 @@
 
 /* What was waited for. */
 struct cli_top_object {
-	const char *kind; /* as iprobe wait has it; "runqueue" */
-	char *name;	  /* NULL: the run queue */
-	uint64_t ns;
+	const char *kind;     /* as iprobe wait has it; "runqueue" */
+	char *name;	      /* NULL: the run queue */
+	uint64_t ns, idle_ns; /* idle_ns: of ns, as below */
 };
 
-/* Of the calls of a function in an interval. elapsed = cpu + waited + unknown. */
+/* Of the calls of a function in an interval. elapsed = cpu + waited + unknown. idle: of waited,
+ * what was a wait for new work (analysis/wait/idle/idle_waits.h). */
 struct cli_top_wait {
-	uint64_t elapsed_ns, cpu_ns, waited_ns, unknown_ns;
+	uint64_t elapsed_ns, cpu_ns, waited_ns, unknown_ns, idle_ns;
 	uint64_t open;					     /* calls that had not ended */
 	struct cli_top_object objects[CLI_TOP_OBJECTS_MOST]; /* the longest first */
 	size_t nobjects;
@@ -56,6 +57,7 @@ struct cli_top_kernel {
 	uint64_t kept_ns; /* less than the interval: of so much of it calls are known */
 	size_t without;	  /* processes that have figures, and no events of the kernel */
 	char why[256];	  /* the first of them has none */
+	bool with_idle;	  /* no wait is told apart as idle */
 };
 
 /* Whether events of the kernel tell what the process waits for: it is no 32-bit program. */
@@ -75,5 +77,7 @@ bool cli_top_kernel_wait(const struct cli_top_kernel *kernel, uint32_t function,
 /* For how much of its elapsed time a function had no CPU, in per cent; -1: it is not known, since
  * events of the kernel are missing. */
 double cli_top_wait_percent(const struct cli_top_wait *wait);
+/* The same, without what was idle. */
+double cli_top_wait_busy_percent(const struct cli_top_wait *wait);
 
 #endif

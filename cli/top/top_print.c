@@ -91,10 +91,10 @@ static char *compact(double n, char *buffer)
 	return buffer;
 }
 
-/* For how much of its time a function had no CPU. */
+/* For how much of its time a function had no CPU, and waited for something else than work. */
 static const char *wait_cell(const struct cli_top_row *r, char *buffer)
 {
-	const double percent = cli_top_wait_percent(&r->wait);
+	const double percent = cli_top_wait_busy_percent(&r->wait);
 
 	if (!r->has_wait || !r->wait.elapsed_ns)
 		return "-";
@@ -104,17 +104,35 @@ static const char *wait_cell(const struct cli_top_row *r, char *buffer)
 	return buffer;
 }
 
+/* What it waited for longest: if it was idle for longer than that, what it was idle in. */
+static const struct cli_top_object *longest_of(const struct cli_top_wait *w, bool *ret_idle)
+{
+	const struct cli_top_object *busy = NULL, *idle = NULL;
+
+	for (size_t i = 0; i < w->nobjects; i++) {
+		const struct cli_top_object *o = &w->objects[i];
+
+		if (o->ns > o->idle_ns && (!busy || o->ns - o->idle_ns > busy->ns - busy->idle_ns))
+			busy = o;
+		if (o->idle_ns && (!idle || o->idle_ns > idle->idle_ns))
+			idle = o;
+	}
+	*ret_idle = idle && (!busy || w->idle_ns > busy->ns - busy->idle_ns);
+	return *ret_idle ? idle : busy;
+}
+
 /* The longest of what it waited for; calls that had not ended at the end of the interval. */
 static char *object_cell(const struct cli_top_row *r, size_t width)
 {
 	const struct cli_top_wait *w = &r->wait;
-	const struct cli_top_object *c = r->has_wait && w->nobjects ? &w->objects[0] : NULL;
+	bool idle = false;
+	const struct cli_top_object *c = r->has_wait ? longest_of(w, &idle) : NULL;
 	const bool unknown = r->has_wait && w->elapsed_ns && cli_top_wait_percent(w) < 0;
 	char open[32] = "", *text;
 
 	if (r->has_wait && w->open)
 		snprintf(open, sizeof(open), " (%" PRIu64 " open)", w->open);
-	if (asprintf(&text, "%s%s%s%s",
+	if (asprintf(&text, "%s%s%s%s%s", idle ? "idle: " : "",
 		     c && !c->name ? "run queue"
 		     : c	   ? c->kind
 				   : "",
@@ -341,6 +359,7 @@ static void json_wait(struct ip_json *j, const struct cli_top_wait *w)
 	ip_json_uint(j, "cpu_ns", w->cpu_ns);
 	ip_json_uint(j, "waited_ns", w->waited_ns);
 	ip_json_uint(j, "unknown_ns", w->unknown_ns);
+	ip_json_uint(j, "idle_ns", w->idle_ns);
 	if (percent >= 0)
 		ip_json_double(j, "percent", percent);
 	ip_json_uint(j, "open", w->open);
@@ -351,6 +370,7 @@ static void json_wait(struct ip_json *j, const struct cli_top_wait *w)
 		if (w->objects[i].name)
 			ip_json_string(j, "object", w->objects[i].name);
 		ip_json_uint(j, "ns", w->objects[i].ns);
+		ip_json_uint(j, "idle_ns", w->objects[i].idle_ns);
 		ip_json_end_object(j);
 	}
 	ip_json_end_array(j);

@@ -109,7 +109,9 @@ static double key_of(const struct cli_top_row *r, enum cli_top_column column)
 	case CLI_TOP_MAX:
 		return r->max_ns;
 	case CLI_TOP_WAIT:
-		return r->has_wait ? r->wait.waited_ns : 0;
+		return r->has_wait && r->wait.waited_ns > r->wait.idle_ns
+			       ? r->wait.waited_ns - r->wait.idle_ns
+			       : 0;
 	default:
 		return 0;
 	}

@@ -384,6 +384,7 @@ int cli_top_session_begin(const struct cli_top_options *o, bool terminal,
 	s->terminal = terminal;
 	s->counts.full_names = o->full_names;
 	s->has_kernel = o->kernel.groups;
+	s->kernel.with_idle = o->with_idle;
 	done = join(s);
 	if (done <= 0)
 		return done;

@@ -215,7 +215,8 @@ static void tell_apart(struct ip_point_names *all, unsigned i)
 	char *name = all->names[i], base[IP_POINT_NAME_MAX + 1];
 
 	memcpy(base, name, sizeof(base));
-	/* A name is shortened only where it must be: of bytes that are no UTF-8 none might be left. */
+	/* A name is shortened only where it must be: of bytes that are no UTF-8 none might be left.
+	 */
 	if (strlen(base) > IP_POINT_NAME_MAX - 2)
 		base[whole(base, IP_POINT_NAME_MAX - 2)] = '\0';
 	for (unsigned k = 2, j = 0; *base && j < i; j++) {

@@ -148,7 +148,7 @@ def test_calls(tracer, program):
     assert reads["calls"] == 2 * THREADS * ROUNDS + 1
     assert writes["calls"] >= THREADS * ROUNDS + 1
     assert rows["reads_two"]["total_ns"] >= rows["reads_two"]["self_ns"] + reads["min_ns"]
-    graph = tracer.iprobe("graph", trace).stdout
+    graph = tracer.iprobe("graph", "--min-percent", "0", trace).stdout
     assert "vfs_read [kernel]" in graph.split("reads_two", 1)[1].split("\n")[1], graph
     only = tracer.iprobe("report", "-f", "vfs_read", "--json", trace).stdout
     assert [row["function"] for row in json.loads(only)["functions"]] == ["vfs_read [kernel]"]

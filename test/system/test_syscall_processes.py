@@ -330,8 +330,9 @@ def test_values_of_slow_calls(traced, programs):
     target.stdin.close()
     done = actors.last_words(proc)
     assert done.returncode == 0, repr(done)
+    # on a busy machine it may have waited for a CPU for longer
     assert re.search(
-        r'^handle_request\(uri="/b", id=2\) = 503, [\d.]+ ms: [\d.]+ ms in futex &db.lock held by '
+        r'^handle_request\(uri="/b", id=2\) = 503, [\d.]+ ms: (?:.*\n)*.*futex &db.lock,? held by '
         r"thread \d+ \(slow_requests\) in compact",
         done.stdout,
         re.M,

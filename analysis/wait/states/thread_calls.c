@@ -230,11 +230,9 @@ static void find_call(struct ip_thread_states *t, uint16_t number)
 		t->call.arguments[0] = UINT64_MAX; /* descriptor 0 is one */
 	if (number == SYS_futex) /* a waker of its own process may tell the word */
 		t->call.arguments[1] = FUTEX_PRIVATE_FLAG;
-	for (size_t i = t->first_wait; i < t->nwaits; i++) {
+	for (size_t i = t->first_wait; i < t->nwaits; i++)
 		if (t->waits[i].untold)
 			t->waits[i].call = t->call;
-		t->waits[i].untold = false;
-	}
 }
 
 int ip_thread_note_return(struct ip_states *s, const struct ip_kernel_record *r)
