@@ -145,12 +145,13 @@ def try_again(stage, env, first):
     # A test that fails, and then leaves something behind, is told of twice.
     failed = list(dict.fromkeys(note for note in first.notes if note.startswith("FAILED")))
     second = Result()
-    command = (
-        stage.again([first.names[note] for note in failed])
-        if callable(stage.again)
-        else stage.again
-    )
-    if stage.junit:
+    names = [first.names[note] for note in failed]
+    whole = stage.breaks and names == [None]  # it had no results
+    if whole:
+        command = stage.command
+    else:
+        command = stage.again(names) if callable(stage.again) else stage.again
+    if stage.junit and not whole:
         os.unlink(stage.junit)
     code, said = run(stage, command, env)
     if not stage.junit:
@@ -158,7 +159,7 @@ def try_again(stage, env, first):
     elif code is None or not read_junit(stage.junit, stage.name, second):
         return first
     # What was skipped or passed in the first run is not run again.
-    if second.passed + second.failed + second.skipped != len(failed):
+    if not whole and second.passed + second.failed + second.skipped != len(failed):
         return first
     result = Result()
     result.passed = first.passed + second.passed
@@ -168,7 +169,7 @@ def try_again(stage, env, first):
     result.notes = [note for note in first.notes if not note.startswith("FAILED")] + second.notes
     result.said = second.said
     for note in failed:
-        if note not in still and (stage.junit or not second.failed):
+        if note not in still and ((stage.junit and not whole) or not second.failed):
             result.notes.append(note.replace("FAILED  ", "unsteady "))
             result.said[result.notes[-1]] = first.said[note]
     return result
@@ -189,7 +190,7 @@ def perform(stage, env):
         result.fail(f"{stage.name}: no results", said)
     elif not cases or code is None or (code != 0 and not result.failed):
         count_exit(stage, code, said, result)
-        by_itself = not stage.junit and result.failed > 0
+        by_itself = result.failed > 0 and (not stage.junit or (stage.breaks and not cases))
     if stage.again and by_itself and code is not None and result.failed <= MOST_AGAIN:
         result = try_again(stage, env, result)
     end_leftovers(result, stage.name)

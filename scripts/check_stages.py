@@ -48,11 +48,22 @@ class Stage:
     again: the program that runs what failed once more, writing to the same file, or a function that
     makes it of the names of what failed; None: there is no second try.
     vital: where it fails, later stages whose names begin so make no sense; "" is all of them.
+    breaks: what it runs on, an emulated machine, may break off before there are results: then the
+    second try is the whole stage.
     early: it needs nothing of the stages before it, and no quiet machine: it may run beside them.
     """
 
     def __init__(
-        self, name, command, timeout, env=None, junit=None, vital=None, again=None, early=False
+        self,
+        name,
+        command,
+        timeout,
+        env=None,
+        junit=None,
+        vital=None,
+        again=None,
+        early=False,
+        breaks=False,
     ):
         self.name = name
         self.command = command
@@ -62,6 +73,7 @@ class Stage:
         self.vital = vital
         self.again = again
         self.early = early
+        self.breaks = breaks
 
 
 def meson_build(name, folder, options, env=None, vital=None, early=False):
@@ -183,6 +195,7 @@ def other_kernel(name, scratch, whole):
         7200 if whole else 900,
         junit=os.path.join(out, "results.xml"),
         again=lambda failed: begin + ["--env", "IPROBE_TEST_ONLY=" + " ".join(failed)] + tests,
+        breaks=True,
     )
 
 

@@ -39,7 +39,7 @@ def test_fetch_source_refuses_in_one_line(root, sh, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def perform(root, command, junit=None, timeout=10, again=None, said=None):
+def perform(root, command, junit=None, timeout=10, again=None, said=None, breaks=False):
     """Lets scripts/check.py perform a stage; its counts and notes. said: a list for the words of
     those that failed.
     """
@@ -48,7 +48,8 @@ def perform(root, command, junit=None, timeout=10, again=None, said=None):
         sys.path.insert(0, {str(root / "scripts")!r})
         import check, check_stages
         ctypes.CDLL(None).prctl(check.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        stage = check_stages.Stage("it", {command!r}, {timeout}, junit={junit!r}, again={again!r})
+        stage = check_stages.Stage("it", {command!r}, {timeout}, junit={junit!r}, again={again!r},
+                                   breaks={breaks!r})
         result = check.perform(stage, dict(os.environ))
         print("SAID", list(result.said.values()))
         print("RESULT", result.passed, result.failed, result.skipped, *result.notes)
@@ -108,6 +109,24 @@ def test_check_gives_a_second_try(root, tmp_path):
         )
         assert found[:3] == counts, found
         assert ("unsteady" in found[3]) == (not outcome)
+
+
+def test_check_begins_a_machine_that_broke_off_once_more(root, tmp_path):
+    """Without results there is nothing that could be run by itself."""
+    sample, results, flag = (tmp_path / name for name in ("sample.xml", "results.xml", "flag"))
+    sample.write_text("<testsuite><testcase name='a'/><testcase name='b'/></testsuite>")
+    once = f"echo why; test -e {flag} && cp {sample} {results} || {{ touch {flag}; exit 1; }}"
+    said = []
+    command = ["sh", "-c", once]
+    found = perform(root, command, str(results), again=["false"], said=said, breaks=True)
+    assert found[:3] == ["2", "0", "0"] and "unsteady it: exit code 1" in found[3], found
+    assert said == ["why"]
+    for file in (results, flag):
+        file.unlink()
+    assert perform(root, command, str(results), again=["true"])[:3] == ["0", "1", "0"]
+    command = ["sh", "-c", "exit 3"]
+    found = perform(root, command, str(results), again=["true"], breaks=True)
+    assert found[:3] == ["0", "1", "0"] and "FAILED" in found[3], found
 
 
 def test_check_tells_what_failed_tests_said(root, tmp_path):
