@@ -14,6 +14,7 @@
 #include "cli/args/suggest.h"
 #include "cli/cli.h"
 #include "cli/record/live_line.h"
+#include "common/elf/mapped_file.h"
 #include "common/error.h"
 #include "common/print.h"
 #include "config/probes_d.h"
@@ -157,6 +158,7 @@ static void print_whole_lines(void)
 int main(int argc, char **argv)
 {
 	cli_print_notices();
+	ip_mapped_file_may_shrink();
 	if (argc < 2) {
 		print_help(stderr);
 		return 2;

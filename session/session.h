@@ -261,19 +261,21 @@ int ip_session_run(char **argv, const char *runtime, const struct ip_session_opt
 		   struct ip_session_summary *ret, struct ip_command_end *ret_command);
 
 /* Asks the session of the target, which must be one with --overwrite, to write what its rings hold
- * now. dir: path of the new directory as the caller sees it. 0, or -1 with an error. */
+ * now. by: the iprobe that must have the session; 0: whichever has it. dir: path of the new
+ * directory as the caller sees it. 0, or -1 with an error. */
 struct ip_session_snapshot {
 	uint64_t events, lost, invalid, overwritten, torn;
 };
-int ip_session_ask_snapshot(pid_t pid, const char *dir, struct ip_session_snapshot *ret);
+int ip_session_ask_snapshot(pid_t pid, pid_t by, const char *dir, struct ip_session_snapshot *ret);
 
 /* Does the same as ip_session_ask_counts(), of a target that may have no session: returns 1 then.
  * Tries for some seconds if the session does not listen. */
 int ip_session_join(pid_t pid, char **ret_dir);
 
-/* Asks the session of the target to change what it records. selection: as in a second attach.
+/* Asks the session of the target to change what it records. by: as above. selection: as in a second
+ * attach.
  * max_stop_ns: no stop may be longer. 0, or -1 with an error. */
-int ip_session_ask_change(pid_t pid, const char *selection, uint64_t max_stop_ns,
+int ip_session_ask_change(pid_t pid, pid_t by, const char *selection, uint64_t max_stop_ns,
 			  struct ip_session_summary *ret);
 
 /* Asks the session of the target to write what it has counted and measured up to now (--payload).

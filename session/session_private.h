@@ -281,10 +281,11 @@ int ip_session_note_change(struct ip_session_summary *summary, const struct ip_c
 
 /* Writes what has been counted up to now. 0, or -1 with an error. counts_request.c */
 int ip_session_serve_counts(struct ip_session *s);
-/* Asks the session of a process for something that is no change. directory: a descriptor to pass
+/* Asks the session of a process for something that is no change. by: as of ip_control_ask().
+ * directory: a descriptor to pass
  * along; -1: none. nobody: for the error message if there is no session: what the user can do.
  * *ret_text: the caller frees it. 0, or -1 with an error. counts_request.c */
-int ip_session_request(pid_t pid, uint32_t flags, const char *text, int directory,
+int ip_session_request(pid_t pid, pid_t by, uint32_t flags, const char *text, int directory,
 		       const char *nobody, struct ip_control_reply *ret, char **ret_text);
 /* Serves a request for a snapshot, which is to be made in the directory by that name. 0, or -1 with
  * an error. */

@@ -76,7 +76,7 @@ int ip_session_snapshot(struct ip_session *s, int directory, const char *name,
 	return 0;
 }
 
-int ip_session_ask_snapshot(pid_t pid, const char *dir, struct ip_session_snapshot *ret)
+int ip_session_ask_snapshot(pid_t pid, pid_t by, const char *dir, struct ip_session_snapshot *ret)
 {
 	_cleanup_free_ char *text = NULL, *nobody = NULL;
 	struct ip_control_reply reply;
@@ -89,7 +89,7 @@ int ip_session_ask_snapshot(pid_t pid, const char *dir, struct ip_session_snapsh
 	}
 	if (ip_dir_locate(dir, &place) < 0)
 		return -1;
-	done = ip_session_request(pid, IP_CONTROL_SNAPSHOT, place.name, place.parent, nobody,
+	done = ip_session_request(pid, by, IP_CONTROL_SNAPSHOT, place.name, place.parent, nobody,
 				  &reply, &text);
 	ip_dir_place_close(&place);
 	if (done < 0)

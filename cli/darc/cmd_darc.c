@@ -17,7 +17,6 @@
 #include "cli/filter/filter_check.h"
 #include "cli/filter_options.h"
 #include "cli/trace_args.h"
-#include "common/cleanup.h"
 #include "common/error.h"
 #include "common/file.h"
 #include "common/interrupted.h"
@@ -279,14 +278,14 @@ static void wait_for_program(pid_t pid, const char *functions)
 	if (ip_selection_parse(functions, &selection) < 0)
 		return;
 	for (unsigned i = 0; i < START_MS / NAP_MS && !found && !ip_interrupted; i++) {
-		_cleanup_free_ char **names = NULL, *text = NULL;
-		size_t n = 0;
+		struct ip_callees all;
 
 		if (!ip_proc_has_memory(pid))
 			break;
-		if (ip_callees_all(pid, &names, &n, &text) == 0)
-			for (size_t k = 0; k < n && !found; k++)
-				found = ip_selection_match(selection, names[k], NULL, NULL);
+		if (ip_callees_all(pid, &all) == 0)
+			for (size_t k = 0; k < all.n && !found; k++)
+				found = ip_selection_match(selection, all.names[k], NULL, NULL);
+		ip_callees_clear(&all);
 		if (!found)
 			nanosleep(&(struct timespec){.tv_nsec = NAP_MS * 1000000}, NULL);
 	}
@@ -302,6 +301,8 @@ static int show_command(struct command *c, char **argv)
 	c->pid = start_command(argv);
 	if (c->pid < 0)
 		return cli_fail();
+	/* not before: what is ignored stays so in a program that is executed */
+	cli_catch_signals();
 	wait_for_program(c->pid, c->filter.functions);
 	code = show_live(c);
 	fflush(stdout);

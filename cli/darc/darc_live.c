@@ -24,11 +24,13 @@
 
 #include "cli/cli.h"
 #include "cli/darc/darc_live_private.h"
+#include "common/cleanup.h"
 #include "common/error.h"
 #include "common/interrupted.h"
 #include "common/now.h"
 #include "common/print.h"
 #include "common/proc.h"
+#include "common/selection/selection.h"
 
 #define LOOK_LEAST_NS 10000000ull /* between two looks at the rings */
 #define LOOK_MOST_NS  500000000ull
@@ -83,17 +85,20 @@ static uint64_t last_change(const struct ip_recording *s)
 static int look(struct cli_darc_live_search *l, size_t most, bool *ret_overwritten)
 {
 	const struct cli_darc_live_options *o = l->options;
+	_cleanup_free_ char *f0 = l->f0 ? ip_selection_quote(l->f0, strlen(l->f0)) : NULL;
 	struct ip_darc_options search = o->search;
 	struct cli_darc_trace seen;
 	uint64_t overwritten;
 	int ret;
 
+	if (l->f0 && !f0)
+		return -1;
 	if (cli_darc_session_write(&l->session, &overwritten) < 0)
 		return cli_darc_session_has_ended(&l->session) ? 0 : -1;
 	*ret_overwritten = overwritten > 0;
 	ret = cli_darc_open(l->session.moment, o->filter, o->session.kernel.groups, &seen);
 	if (ret == 0)
-		ret = cli_darc_find_function(&seen, l->f0 ? l->f0 : o->session.functions,
+		ret = cli_darc_find_function(&seen, f0 ? f0 : o->session.functions,
 					     &search.function);
 	if (ret == 0) {
 		search.since = last_change(seen.trace->session);

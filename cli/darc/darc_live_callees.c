@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "cli/darc/darc_live_private.h"
-#include "common/cleanup.h"
 #include "common/error.h"
 #include "common/selection/selection.h"
 #include "hotpatcher/process/callees.h"
@@ -58,18 +57,19 @@ bool cli_darc_live_goes_on(const struct cli_darc_live_search *l)
 /* Adds the callees, as the code tells them, of the functions that the search is at. */
 int cli_darc_live_find(struct cli_darc_live_search *l)
 {
-	for (size_t i = 0; i < l->below.n; i++) {
-		_cleanup_free_ char *list = NULL;
-		bool pointers = false;
-		size_t n;
+	int ret = 0;
 
-		if (ip_callees_and_pointers(l->options->session.pid, l->below.items[i], &list, &n,
-					    &pointers) < 0 ||
-		    cli_darc_names_add_list(&l->callees, list) < 0 ||
-		    (pointers && cli_darc_names_add(&l->pointers, l->below.items[i], SIZE_MAX) < 0))
-			return -1;
+	for (size_t i = 0; ret >= 0 && i < l->below.n; i++) {
+		struct ip_callees found;
+
+		ret = ip_callees_find(l->options->session.pid, l->below.items[i], &found);
+		for (size_t k = 0; ret >= 0 && k < found.n; k++)
+			ret = cli_darc_names_add(&l->callees, found.names[k], SIZE_MAX);
+		if (ret >= 0 && found.pointers)
+			ret = cli_darc_names_add(&l->pointers, l->below.items[i], SIZE_MAX);
+		ip_callees_clear(&found);
 	}
-	return 0;
+	return ret < 0 ? -1 : 0;
 }
 
 /* Step 2: as many callees at once as are allowed. */
@@ -128,17 +128,15 @@ static int add_seen(struct cli_darc_live_search *l)
 /* Step 3. Returns whether there are more callees; -1 with an error. */
 int cli_darc_live_see(struct cli_darc_live_search *l)
 {
-	_cleanup_free_ char **items = NULL, *text = NULL;
 	struct cli_darc_names others = {0};
-	int added = 0, ret = 0;
-	size_t n;
+	struct ip_callees all;
+	int added = 0, ret = ip_callees_all(l->options->session.pid, &all);
 
-	if (ip_callees_all(l->options->session.pid, &items, &n, &text) < 0)
-		return -1;
-	for (size_t i = 0; ret >= 0 && i < n; i++)
-		if (!cli_darc_names_has(&l->path, items[i]) &&
-		    !cli_darc_names_has(&l->callees, items[i]))
-			ret = cli_darc_names_add(&others, items[i], SIZE_MAX);
+	for (size_t i = 0; ret >= 0 && i < all.n; i++)
+		if (!cli_darc_names_has(&l->path, all.names[i]) &&
+		    !cli_darc_names_has(&l->callees, all.names[i]))
+			ret = cli_darc_names_add(&others, all.names[i], SIZE_MAX);
+	ip_callees_clear(&all);
 	for (size_t first = 0;
 	     ret >= 0 && first < others.n && !cli_darc_live_goes_on(l) && !cli_darc_live_is_over(l);
 	     first += l->options->max_functions) {

@@ -48,18 +48,6 @@ int cli_darc_names_add(struct cli_darc_names *names, const char *name, size_t le
 	return 1;
 }
 
-int cli_darc_names_add_list(struct cli_darc_names *names, const char *list)
-{
-	while (list && *list) {
-		const size_t length = strcspn(list, ",");
-
-		if (length && cli_darc_names_add(names, list, length) < 0)
-			return -1;
-		list += length + (list[length] == ',');
-	}
-	return 0;
-}
-
 bool cli_darc_names_has(const struct cli_darc_names *names, const char *name)
 {
 	bool found;

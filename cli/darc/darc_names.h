@@ -15,8 +15,6 @@ struct cli_darc_names {
 
 /* Adds a copy. Returns 1; 0: it is there already; -1 with an error. */
 int cli_darc_names_add(struct cli_darc_names *names, const char *name, size_t length);
-/* Adds those of a list that is parted by commas; NULL: none. Returns 0, or -1 with an error. */
-int cli_darc_names_add_list(struct cli_darc_names *names, const char *list);
 bool cli_darc_names_has(const struct cli_darc_names *names, const char *name);
 void cli_darc_names_clear(struct cli_darc_names *names);
 

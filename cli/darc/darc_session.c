@@ -19,6 +19,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/interrupted.h"
+#include "common/selection/selection.h"
 #include "session/session.h"
 
 #define WAIT_MS	       100
@@ -103,11 +104,20 @@ bool cli_darc_session_has_ended(struct cli_darc_session *s)
 	return !s->child;
 }
 
+/* The session of another iprobe may have come after it, which is none of ours. */
+static int check_session(struct cli_darc_session *s)
+{
+	return cli_darc_session_has_ended(s)
+		       ? ip_error("pid %d: the session of iprobe darc has ended", s->options.pid)
+		       : 0;
+}
+
 static int change(struct cli_darc_session *s, const char *selection)
 {
 	struct ip_session_summary done;
 
-	if (ip_session_ask_change(s->options.pid, selection, s->options.max_stop_ns, &done) < 0)
+	if (check_session(s) < 0 || ip_session_ask_change(s->options.pid, s->child, selection,
+							  s->options.max_stop_ns, &done) < 0)
 		return -1;
 	s->changes++;
 	free(done.change.dir);
@@ -123,16 +133,21 @@ static int ask(struct cli_darc_session *s, char *const *names, size_t n, char *c
 	_cleanup_free_ char *text = NULL;
 
 	for (size_t i = 0; i < n; i++)
-		size += strlen(names[i]) + 3;
+		size += 2 * strlen(names[i]) + 3;
 	text = malloc(size + 1);
 	if (!text)
 		return ip_error("out of memory");
 	for (size_t i = 0; i < n; i++) {
+		_cleanup_free_ char *item = NULL;
+
 		while (k < nothers && strcmp(others[k], names[i]) < 0)
 			k++;
 		if (k < nothers && !strcmp(others[k], names[i]))
 			continue;
-		used += sprintf(text + used, "%s%s%s", used ? "," : "", before, names[i]);
+		item = ip_selection_quote(names[i], strlen(names[i]));
+		if (!item)
+			return -1;
+		used += sprintf(text + used, "%s%s%s", used ? "," : "", before, item);
 		if (used >= SELECTION_MOST) {
 			if (change(s, text) < 0)
 				return -1;
@@ -186,7 +201,8 @@ int cli_darc_session_write(struct cli_darc_session *s, uint64_t *ret_overwritten
 	struct ip_session_snapshot done;
 
 	remove_moment(s);
-	if (ip_session_ask_snapshot(s->options.pid, s->moment, &done) < 0)
+	if (check_session(s) < 0 ||
+	    ip_session_ask_snapshot(s->options.pid, s->child, s->moment, &done) < 0)
 		return -1;
 	*ret_overwritten = done.overwritten;
 	return 0;

@@ -16,6 +16,7 @@
 #include "cli/fperf/fperf_run.h"
 #include "cli/fperf/fperf_worker.h"
 #include "cli/record/live_line.h"
+#include "common/elf/mapped_file.h"
 #include "common/error.h"
 #include "common/print.h"
 #include "config/probes_d.h"
@@ -63,6 +64,7 @@ int main(int argc, char **argv)
 	int code;
 
 	cli_print_notices();
+	ip_mapped_file_may_shrink();
 	if (ip_delegation_take() < 0)
 		return cli_fail();
 	ip_probes_d_serve();

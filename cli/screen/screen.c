@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/elf/mapped_file.h"
 #include "common/error.h"
 #include "common/interrupted.h"
 #include "common/utf8.h"
@@ -77,6 +78,14 @@ static void on_crash(int number)
 	raise(number);
 }
 
+static void on_bus(int number, siginfo_t *info, void *context)
+{
+	if (!ip_mapped_file_has_shrunk(info))
+		on_crash(number);
+}
+
+static const struct sigaction bus = {.sa_sigaction = on_bus, .sa_flags = SA_SIGINFO};
+
 static void on_resize(int number)
 {
 	(void)number;
@@ -91,13 +100,14 @@ static void on_stop(int number)
 
 int cli_screen_open(const char *hint)
 {
-	static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+	static const int crashes[] = {SIGSEGV, SIGILL, SIGFPE, SIGABRT};
 	struct sigaction action = {.sa_handler = on_crash};
 
 	if (tcgetattr(STDIN_FILENO, &before) < 0)
 		return ip_error_errno("cannot look at the terminal (%s)", hint);
 	for (size_t i = 0; i < sizeof(crashes) / sizeof(*crashes); i++)
 		sigaction(crashes[i], &action, NULL);
+	sigaction(SIGBUS, &bus, NULL);
 	action.sa_handler = on_resize;
 	sigaction(SIGWINCH, &action, NULL);
 	/* After SIGSTOP and SIGCONT the shell may have changed the terminal's settings. */
@@ -151,7 +161,8 @@ void cli_screen_open_output(void)
 		/* what whoever started this process has had ignored stays so */
 		sigaction(handled[i].number, NULL, &handled[i].before);
 		if (handled[i].before.sa_handler != SIG_IGN)
-			sigaction(handled[i].number, &action, NULL);
+			sigaction(handled[i].number, handled[i].number == SIGBUS ? &bus : &action,
+				  NULL);
 	}
 	take();
 }

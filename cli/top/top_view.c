@@ -304,7 +304,7 @@ static void change_one(struct view *v, pid_t pid, const char *selection, struct 
 	uint64_t longest;
 
 	ret->asked++;
-	if (ip_session_ask_change(pid, selection, v->options->max_stop_ns, &s) < 0) {
+	if (ip_session_ask_change(pid, 0, selection, v->options->max_stop_ns, &s) < 0) {
 		if (!ret->failed++)
 			snprintf(v->message, sizeof(v->message), "%s", ip_error_message());
 		return;
@@ -370,15 +370,17 @@ static bool is_chosen(struct view *v, size_t row)
 
 static void drop(struct view *v)
 {
-	size_t row = chosen_row(v), name_length;
-	_cleanup_free_ char *selection = NULL, *name = NULL;
+	size_t row = chosen_row(v);
+	_cleanup_free_ char *selection = NULL, *item = NULL, *name = NULL;
 
 	if (!is_chosen(v, row))
 		return;
 	/* the function with its parts */
-	name_length = ip_base_name_length(linker_name(v, row));
-	if (asprintf(&selection, "!%.*s", (int)name_length, linker_name(v, row)) < 0)
+	item = ip_selection_quote(linker_name(v, row), ip_base_name_length(linker_name(v, row)));
+	if (!item || asprintf(&selection, "!%s", item) < 0) {
+		selection = NULL;
 		return;
+	}
 	name = strdup(v->rows.items[row].name);
 	change(v, selection, name ? name : selection);
 }
@@ -387,7 +389,7 @@ static void add_callees(struct view *v)
 {
 	const struct cli_live_counts *c = cli_top_session_counts(v->session);
 	_cleanup_free_ char *what = NULL;
-	size_t n, row = chosen_row(v);
+	size_t row = chosen_row(v);
 	struct changed sum = {0};
 
 	if (!is_chosen(v, row))
@@ -399,18 +401,22 @@ static void add_callees(struct view *v)
 	/* each process may have other libraries */
 	for (size_t i = 0; i < c->n; i++) {
 		_cleanup_free_ char *selection = NULL;
+		struct ip_callees callees;
 
 		if (!c->processes[i].known || c->processes[i].ended)
 			continue;
-		if (ip_callees(c->processes[i].pid, linker_name(v, row), &selection, &n) < 0)
+		if (ip_callees_find(c->processes[i].pid, linker_name(v, row), &callees) == 0)
+			selection = ip_callees_selection(&callees);
+		if (!selection)
 			snprintf(v->message, sizeof(v->message), "%s", ip_error_message());
-		else if (!selection)
+		else if (!callees.n)
 			snprintf(v->message, sizeof(v->message),
 				 "%s: calls no function with probes directly (calls through "
 				 "pointers cannot be seen)",
 				 v->rows.items[row].name);
 		else
 			change_one(v, c->processes[i].pid, selection, &sum);
+		ip_callees_clear(&callees);
 	}
 	if (sum.asked)
 		tell_change(v, &sum, what);

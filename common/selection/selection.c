@@ -4,6 +4,7 @@
  */
 #include "common/selection/selection.h"
 
+#include <ctype.h>
 #include <fnmatch.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -231,6 +232,29 @@ char *ip_selection_text(const struct ip_selection *selection)
 		ip_error("out of memory");
 		return NULL;
 	}
+	return text;
+}
+
+static bool is_plain(char c)
+{
+	return (unsigned char)c >= 0x80 || isalnum((unsigned char)c) || c == '_' || c == '.' ||
+	       c == '$';
+}
+
+char *ip_selection_quote(const char *name, size_t length)
+{
+	char *text = malloc(2 * length + 1), *out = text;
+
+	if (!text) {
+		ip_error("out of memory");
+		return NULL;
+	}
+	for (size_t i = 0; i < length; i++) {
+		if (!is_plain(name[i]))
+			*out++ = '\\';
+		*out++ = name[i];
+	}
+	*out = '\0';
 	return text;
 }
 

@@ -69,6 +69,11 @@ bool ip_selection_only_takes_away(const struct ip_selection *selection);
  * same effect, without opening a file. NULL with an error if memory ran out. */
 char *ip_selection_text(const struct ip_selection *selection);
 
+/* The item that means a function by its linker name, or by so many bytes of it: what would mean
+ * something in a selection has a backslash in front. For names that a program or a trace has
+ * chosen: one of them may be "@/etc/shadow", or "*". malloc'ed; NULL with an error. */
+char *ip_selection_quote(const char *name, size_t length);
+
 bool ip_selection_is_all(const struct ip_selection *selection);
 
 /* Tells that only some modules can be compared: a lib: item that matches nothing is no mistake

@@ -16,19 +16,27 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+/* Linker names of functions, without suffixes of the compiler, each once, sorted. Whoever has built
+ * the program has chosen them: they may hold anything. */
+struct ip_callees {
+	char **names;
+	size_t n;
+	char *text;    /* what they point into */
+	bool pointers; /* see ip_callees_find() */
+};
+
 /* Finds the callees of all functions that have that linker name (suffixes of the compiler do not
- * matter). *ret: a selection that means the callees, which the caller frees; NULL if there are
- * none. *ret_n: how many. The process is only read. 0, or -1 with an error. */
-int ip_callees(pid_t pid, const char *linker_name, char **ret, size_t *ret_n);
+ * matter). pointers: the functions seem to call others through pointers as well, or callees to jump
+ * so at their end, which cannot be seen in the code. The process is only read. The caller clears
+ * *ret in any case. Returns 0, or -1 with an error. */
+int ip_callees_find(pid_t pid, const char *linker_name, struct ip_callees *ret);
 
-/* The same, and whether the functions seem to call others through pointers as well, or callees to
- * jump so at their end, which cannot be seen in the code. */
-int ip_callees_and_pointers(pid_t pid, const char *linker_name, char **ret, size_t *ret_n,
-			    bool *ret_pointers);
+/* The same for all functions with probes of the process. */
+int ip_callees_all(pid_t pid, struct ip_callees *ret);
 
-/* Finds the names of all functions with probes of the process, without suffixes of the compiler,
- * each once. *ret: an array, which the caller frees, of names, which point into *ret_text, which
- * the caller frees. 0, or -1 with an error. */
-int ip_callees_all(pid_t pid, char ***ret, size_t *ret_n, char **ret_text);
+void ip_callees_clear(struct ip_callees *callees);
+
+/* The selection that means them; malloc'ed, NULL with an error. */
+char *ip_callees_selection(const struct ip_callees *callees);
 
 #endif

@@ -99,7 +99,7 @@ static int ask(struct ip_session *s, bool dry_run)
 
 	if (!selection)
 		return -1;
-	done = ip_control_ask(s->area, s->target->pid, &request, selection, -1, &reply, &text,
+	done = ip_control_ask(s->area, s->target->pid, 0, &request, selection, -1, &reply, &text,
 			      &size);
 	if (done)
 		return done;

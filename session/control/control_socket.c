@@ -410,9 +410,24 @@ void ip_control_wake(const struct ip_area *area, pid_t pid)
 	ip_error("%s", error ? error : "");
 }
 
-int ip_control_ask(const struct ip_area *area, pid_t pid, const struct ip_control_request *request,
-		   const char *selection, int directory, struct ip_control_reply *ret,
-		   char **ret_text, size_t *ret_text_size)
+/* Asks the session at the other end of the socket. */
+static int ask_peer(int fd, const struct ip_control_peer *peer, pid_t pid,
+		    const struct ip_control_request *request, const char *selection, int directory,
+		    struct ip_control_reply *ret, char **ret_text, size_t *ret_text_size)
+{
+	if (ip_send_with_fds(fd, request, sizeof(*request), selection, strlen(selection),
+			     &directory, directory >= 0, MSG_DONTWAIT) < 0) {
+		if (errno != EPIPE && errno != ECONNRESET)
+			return ip_error_errno("pid %d: cannot ask its session", pid);
+		if (!has_answered(fd))
+			return 1;
+	}
+	return read_reply(fd, peer, pid, ret, ret_text, ret_text_size);
+}
+
+int ip_control_ask(const struct ip_area *area, pid_t pid, pid_t by,
+		   const struct ip_control_request *request, const char *selection, int directory,
+		   struct ip_control_reply *ret, char **ret_text, size_t *ret_text_size)
 {
 	struct ip_control_peer peer;
 	_cleanup_close_ int fd = -1;
@@ -425,15 +440,13 @@ int ip_control_ask(const struct ip_area *area, pid_t pid, const struct ip_contro
 	done = find_session(area, pid, &fd, &peer);
 	if (done)
 		return done;
-	if (ip_send_with_fds(fd, request, sizeof(*request), selection, strlen(selection),
-			     &directory, directory >= 0, MSG_DONTWAIT) < 0) {
-		if (errno != EPIPE && errno != ECONNRESET)
-			done = ip_error_errno("pid %d: cannot ask its session", pid);
-		else if (!has_answered(fd))
-			done = 1;
-	}
-	if (!done)
-		done = read_reply(fd, &peer, pid, ret, ret_text, ret_text_size);
+	if (by && peer.pid != by)
+		done = ip_error("pid %d: its session is that of iprobe pid %d by now, which is not "
+				"changed",
+				pid, peer.pid);
+	else
+		done = ask_peer(fd, &peer, pid, request, selection, directory, ret, ret_text,
+				ret_text_size);
 	if (!done) {
 		ret->iprobe_pid = peer.pid;
 		tell_whose(&peer, pid);

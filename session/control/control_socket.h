@@ -105,12 +105,13 @@ const char *ip_control_parse(const void *packet, size_t size, struct ip_control_
  * has been written to the area. A session that cannot be reached sees it a little later. */
 void ip_control_wake(const struct ip_area *area, pid_t pid);
 
-/* Asks the session of the area. pid: the target. directory: a descriptor to pass along; -1: none.
- * 0: the session has done it; *ret_text is the text of the reply, followed by a zero byte, and the
- * caller frees it. 1: no session listens (yet). -1 with an error, which is the session's own or
- * ours. */
-int ip_control_ask(const struct ip_area *area, pid_t pid, const struct ip_control_request *request,
-		   const char *selection, int directory, struct ip_control_reply *ret,
-		   char **ret_text, size_t *ret_text_size);
+/* Asks the session of the area. pid: the target. by: the iprobe that must have the session, so that
+ * no other one is changed which has come after it; 0: whichever has it. directory: a descriptor to
+ * pass along; -1: none. 0: the session has done it; *ret_text is the text of the reply, followed by
+ * a zero byte, and the caller frees it. 1: no session listens (yet). -1 with an error, which is the
+ * session's own or ours. */
+int ip_control_ask(const struct ip_area *area, pid_t pid, pid_t by,
+		   const struct ip_control_request *request, const char *selection, int directory,
+		   struct ip_control_reply *ret, char **ret_text, size_t *ret_text_size);
 
 #endif

@@ -62,10 +62,11 @@ static bool is_left_recording(const struct ip_target *target, const struct ip_ar
 	       gate.session == session;
 }
 
-/* Asks the session of a process. 0: done; 1 with an error: no session listens; -1 with an error. */
-static int request_of(pid_t pid, struct ip_control_request request, const char *text, int directory,
-		      const char *nobody, struct ip_control_reply *ret, char **ret_text,
-		      size_t *ret_size)
+/* Asks the session of a process, that of `by` if it is not 0. 0: done; 1 with an error: no session
+ * listens; -1 with an error. */
+static int request_of(pid_t pid, pid_t by, struct ip_control_request request, const char *text,
+		      int directory, const char *nobody, struct ip_control_reply *ret,
+		      char **ret_text, size_t *ret_size)
 {
 	struct ip_target *target;
 	struct ip_area *area = NULL;
@@ -77,7 +78,7 @@ static int request_of(pid_t pid, struct ip_control_request request, const char *
 	done = open_area(target, &area, &shares);
 	if (done == 0) {
 		request.inner_pid = target->inner_pid;
-		done = ip_control_ask(area, pid, &request, text, directory, ret, ret_text,
+		done = ip_control_ask(area, pid, by, &request, text, directory, ret, ret_text,
 				      ret_size);
 	}
 	if (done > 0 && request.flags & IP_CONTROL_SNAPSHOT && area &&
@@ -92,17 +93,17 @@ static int request_of(pid_t pid, struct ip_control_request request, const char *
 	return done;
 }
 
-int ip_session_request(pid_t pid, uint32_t flags, const char *text, int directory,
+int ip_session_request(pid_t pid, pid_t by, uint32_t flags, const char *text, int directory,
 		       const char *nobody, struct ip_control_reply *ret, char **ret_text)
 {
 	const struct ip_control_request request = {
 		.magic = IP_CONTROL_MAGIC, .flags = flags, .max_stop_ns = 1};
 	size_t size;
 
-	return request_of(pid, request, text, directory, nobody, ret, ret_text, &size) ? -1 : 0;
+	return request_of(pid, by, request, text, directory, nobody, ret, ret_text, &size) ? -1 : 0;
 }
 
-int ip_session_ask_change(pid_t pid, const char *selection, uint64_t max_stop_ns,
+int ip_session_ask_change(pid_t pid, pid_t by, const char *selection, uint64_t max_stop_ns,
 			  struct ip_session_summary *ret)
 {
 	const struct ip_control_request request = {.magic = IP_CONTROL_MAGIC,
@@ -117,7 +118,7 @@ int ip_session_ask_change(pid_t pid, const char *selection, uint64_t max_stop_ns
 		return -1;
 	text = ip_selection_text(parsed);
 	ip_selection_destroy(parsed);
-	if (!text || request_of(pid, request, text, -1, "there is nothing to change", &reply,
+	if (!text || request_of(pid, by, request, text, -1, "there is nothing to change", &reply,
 				&answer, &size))
 		return -1;
 	return ip_session_note_change(ret, &reply, answer, size);
@@ -127,7 +128,7 @@ int ip_session_ask_counts(pid_t pid, char **ret_dir)
 {
 	struct ip_control_reply reply;
 
-	return ip_session_request(pid, IP_CONTROL_COUNTS, "", -1,
+	return ip_session_request(pid, 0, IP_CONTROL_COUNTS, "", -1,
 				  "iprobe attach --payload hist begins one", &reply, ret_dir);
 }
 
@@ -167,7 +168,7 @@ int ip_session_join(pid_t pid, char **ret_dir)
 
 		if (done <= 0)
 			return done < 0 ? -1 : 1;
-		done = request_of(pid, request, "", -1,
+		done = request_of(pid, 0, request, "", -1,
 				  "it is stopped, elsewhere, or of another version: end it first",
 				  &reply, ret_dir, &size);
 		if (done <= 0)

@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
@@ -561,6 +562,49 @@ static void test_unused(void **state)
 	ip_selection_set_finder(NULL, NULL, NULL);
 }
 
+/* Whether the item that was made of a name means that function, and the other one not. */
+static void quoted(const char *name, const char *other)
+{
+	_cleanup_free_ char *item = ip_selection_quote(name, strlen(name)), *list = NULL;
+	struct ip_selection *s;
+
+	assert_non_null(item);
+	assert_true(matches(item, name));
+	assert_false(matches(item, other));
+	/* also where more follows, and where it is to be taken away */
+	assert_true(asprintf(&list, "main,%s,!%s", item, item) > 0);
+	assert_false(matches(list, name));
+	assert_true(matches(list, "main"));
+	assert_int_equal(ip_selection_parse_names(item, &s), 0);
+	assert_false(ip_selection_is_all(s));
+	ip_selection_destroy(s);
+}
+
+static void test_quote(void **state)
+{
+	_cleanup_free_ char *plain = ip_selection_quote("_ZN2ns3fooEi.cold", 12),
+			    *suffix = ip_selection_quote("f$1.part.0", 10);
+
+	assert_string_equal(plain, "_ZN2ns3fooEi");
+	assert_string_equal(suffix, "f$1.part.0");
+	/* a file that would be read, all functions, and what else has a meaning */
+	quoted("@/dev/null", "f");
+	quoted("@name", "name");
+	quoted("*", "f");
+	quoted("[ab]?", "ax");
+	quoted("!f", "f");
+	quoted("a,b", "a");
+	quoted("lib:x", "f");
+	quoted("file:x", "x");
+	quoted("other:x", "x");
+	quoted("(<[", "f");
+	quoted("operator,", "operator");
+	quoted("a\\b", "ab");
+	quoted(" x", "x");
+	quoted("line\nbreak", "line");
+	quoted("\xc3\xa9t\xc3\xa9", "f");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -570,7 +614,7 @@ int main(void)
 		cmocka_unit_test(test_bad),	 cmocka_unit_test(test_from_file),
 		cmocka_unit_test(test_demangle), cmocka_unit_test(test_bombs),
 		cmocka_unit_test(test_nearest),	 cmocka_unit_test(test_nearest_path),
-		cmocka_unit_test(test_unused),
+		cmocka_unit_test(test_unused),	 cmocka_unit_test(test_quote),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
