@@ -86,7 +86,7 @@ static int start_worker(struct ip_iprobed *d, struct ip_iprobed_session *s, int 
 
 	if (channel < 0 || s->request.leave) {
 		ip_worker_log_free(s->words);
-		s->words = ip_worker_log_new(&words);
+		s->words = ip_worker_log_new(IP_WORKER_LOG_LINES, &words);
 		if (!s->words)
 			return -1;
 		if (channel < 0)

@@ -28,9 +28,10 @@ struct ip_iprobed_session {
 	uint64_t kernel_buffer;	      /* for events of the kernel, of each CPU; 0: none */
 	char no_events[256];	      /* why none are given, which were optional; "": see above */
 	bool cleaning;		      /* the worker restores what another worker left */
-	struct ip_worker_log *words;  /* output of a worker that has no client (any more) */
-	int report;		      /* a pipe from the worker (worker.h); -1: it has ended */
-	char failure[300];	      /* what kept the worker from starting; "": nothing */
+	/* output of a worker that has no client (any more), or of a reader without a worker */
+	struct ip_worker_log *words;
+	int report;	   /* a pipe from the worker (worker.h); -1: it has ended */
+	char failure[300]; /* what kept the worker from starting; "": nothing */
 	uint64_t since;
 };
 
@@ -76,8 +77,9 @@ uint64_t ip_iprobed_kernel_memory(uint64_t buffer);
 int ip_iprobed_check_memory(const struct ip_iprobed *d, const struct ip_iprobed_session *s);
 
 /* The output of a worker, for the log (worker_log.c). It is split at newlines. Only printable
- * characters remain, and its length is limited. */
-struct ip_worker_log *ip_worker_log_new(int *ret_for_worker);
+ * characters remain, and its length is limited: most: lines of one worker. */
+#define IP_WORKER_LOG_LINES 32u
+struct ip_worker_log *ip_worker_log_new(unsigned most, int *ret_for_worker);
 int ip_worker_log_fd(const struct ip_worker_log *w);
 void ip_worker_log_read(struct ip_iprobed_session *s);
 void ip_worker_log_free(struct ip_worker_log *w);
@@ -137,8 +139,8 @@ void ip_iprobed_clear_entry(struct ip_policy_entry *entry);
  * in kernel_buffer; where they are optional, or no_events. Returns 0, or -1 with the reason. */
 int ip_iprobed_decide_kernel(const struct ip_iprobed *d, struct ip_iprobed_session *s);
 
-/* The process that reads events of the kernel for a session (kernel_reader.c). Starts it; *ret: the
- * worker's end of the socket. Returns 0, or -1 with an error. */
+/* The process that reads events of the kernel for a session (reader_process.c). Starts it; *ret:
+ * the worker's end of the socket. Returns 0, or -1 with an error. */
 int ip_iprobed_reader_start(struct ip_iprobed *d, struct ip_iprobed_session *s, int *ret);
 /* Returns whether the process that has ended was one. What one that was killed has left is
  * removed. */

@@ -14,10 +14,11 @@
  *   3. Each process of which it would hand over events is judged as iprobed has judged that of the
  *      request (authorize.c), again and again. Where the request is for events alone, its client
  *      names some, one after the other: each is judged as iprobed would judge a request for it, by
- *      the policy that was read before step 2.
- *   4. It ends when its worker has ended, which is told to where iprobed ends. If it is killed,
- * another process removes what it has left in tracefs: at once, or where iprobed was killed, too,
- * when the next one starts.
+ *      the policy that was read before step 2, and logged by a pipe to iprobed (event_judge.h).
+ *   4. It ends when its worker has ended, which is told to where iprobed ends. Where there is no
+ *      worker it ends with iprobed itself: nobody else would count what it takes. If it is killed,
+ *      another process removes what it has left in tracefs: at once, or where iprobed was killed,
+ *      too, when the next one starts.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +26,6 @@
 #include <linux/capability.h>
 #include <linux/seccomp.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -35,33 +35,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "access/policy.h"
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/file.h"
 #include "iprobed/call_filter.h"
 #include "iprobed/daemon_private.h"
+#include "iprobed/event_judge.h"
 #include "kernel_trace/kernel_check.h"
 #include "kernel_trace/recorder.h"
 #include "kernel_trace/users/event_reader.h"
 
 #define SOCKET_FD 3
 #define TARGET_FD 4
-
-/* What the process is judged by. */
-struct judge {
-	const struct ip_iprobed_session *session;
-	bool several;		 /* the client names processes */
-	struct ip_policy policy; /* where there are several: for members of the group */
-	/* likewise: processes that were named; the newest of a number counts. nheld is atomic: one
-	 * thread names them, another one judges */
-	struct held {
-		pid_t pid;
-		int fd;
-	} held[IP_EVENT_TARGETS_MOST];
-	size_t nheld;
-};
+#define LOG_FD	  5 /* where the client names processes: for lines about them */
+#define PLACES	  3
+#define LOG_LINES 256u
 
 /* What it never needs. */
 static const unsigned short forbidden[] = {
@@ -178,7 +166,7 @@ static int part(const int *fds, unsigned n)
 {
 	_cleanup_close_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	sigset_t none;
-	int high[2];
+	int high[PLACES];
 
 	for (int i = 1; i < NSIG; i++)
 		signal(i, SIG_DFL);
@@ -188,7 +176,7 @@ static int part(const int *fds, unsigned n)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	prctl(PR_SET_NAME, "iprobed-kernel");
 	for (unsigned i = 0; i < n; i++)
-		if ((high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, SOCKET_FD + 2)) < 0)
+		if ((high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, SOCKET_FD + PLACES)) < 0)
 			return -1;
 	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
 		return -1;
@@ -199,116 +187,15 @@ static int part(const int *fds, unsigned n)
 	return setsid() < 0 || syscall(SYS_close_range, SOCKET_FD + n, ~0u, 0) < 0 ? -1 : give_up();
 }
 
-static bool is_gone(pid_t pid, int pidfd)
-{
-	char name[32];
-
-	if (pidfd >= 0)
-		return !ip_pidfd_lives(pidfd);
-	snprintf(name, sizeof(name), "/proc/%d", pid);
-	return ip_access(name, F_OK) < 0 && errno == ENOENT;
-}
-
-/* Of several processes some may be the client's own, and others what the policy lists. */
-static const char *refusal_of_several(const struct judge *j, pid_t pid,
-				      const struct ip_target_credentials *target)
-{
-	const struct ip_iprobed_session *s = j->session;
-	const bool any = s->who.facts.effective >> CAP_SYS_PTRACE & 1;
-	const char *why = ip_ptrace_access_refusal(&s->who.facts, target);
-	_cleanup_free_ char *program = NULL;
-
-	if (!why)
-		return any || !target->mixed ? NULL : "has threads with other users or groups";
-	if (!s->in_group || ip_ptrace_access_not_plain(target))
-		return why;
-	program = ip_policy_program(pid);
-	return program && ip_policy_find(&j->policy, target, program) ? NULL : why;
-}
-
-/* Step 3. */
-static const char *refusal(const struct ip_iprobed_session *s, pid_t pid,
-			   const struct ip_target_credentials *target)
-{
-	const bool any = s->who.facts.effective >> CAP_SYS_PTRACE & 1;
-	_cleanup_free_ char *program = NULL;
-	const char *why;
-
-	if (!s->member) {
-		why = ip_ptrace_access_refusal(&s->who.facts, target);
-		return why || any || !target->mixed ? why
-						    : "has threads with other users or groups";
-	}
-	why = ip_ptrace_access_not_plain(target);
-	if (why)
-		return why;
-	program = ip_policy_program(pid);
-	return program && ip_policy_entry_allows(&s->entry, target->ids.ruid, program)
-		       ? NULL
-		       : "is not what the policy lists";
-}
-
-/* The descriptor of a process that was named; -1: it was not. */
-static int find_held(const struct judge *j, pid_t pid)
-{
-	if (!j->several)
-		return pid == j->session->request.pid ? TARGET_FD : -1;
-	for (size_t i = __atomic_load_n(&j->nheld, __ATOMIC_ACQUIRE); i > 0; i--)
-		if (j->held[i - 1].pid == pid)
-			return j->held[i - 1].fd;
-	return -1;
-}
-
-static enum ip_event_access access_to(void *context, pid_t pid)
-{
-	const struct judge *j = context;
-	const struct ip_iprobed_session *s = j->session;
-	const int named = find_held(j, pid);
-	_cleanup_close_ int other = named >= 0 ? -1 : ip_pidfd_open(pid);
-	const int held = named >= 0 ? named : other;
-	struct ip_target_credentials target;
-	const char *why = "cannot be looked at";
-
-	if (held >= 0 && ip_credentials_of_target(pid, held, s->who.facts.ids.euid, &target) == 0)
-		why = j->several ? refusal_of_several(j, pid, &target) : refusal(s, pid, &target);
-	if (is_gone(pid, held))
-		return IP_EVENT_GONE;
-	if (!why)
-		return IP_EVENT_ALLOWED;
-	ip_error("pid %d %s: events of the kernel are not given of it any more", pid, why);
-	return IP_EVENT_FORBIDDEN;
-}
-
-static bool lives(void *context, pid_t pid)
-{
-	const int fd = find_held(context, pid);
-
-	return fd >= 0 && ip_pidfd_lives(fd);
-}
-
-/* Descriptors of processes that have ended stay: those of numbers that were given again. */
-static int hold(void *context, pid_t pid)
-{
-	struct judge *j = context;
-	const int fd = j->nheld < IP_EVENT_TARGETS_MOST
-			       ? ip_pidfd_open(pid)
-			       : ip_error("pid %d is one process too many", pid);
-
-	if (fd < 0)
-		return -1;
-	j->held[j->nheld] = (struct held){.pid = pid, .fd = fd};
-	__atomic_store_n(&j->nheld, j->nheld + 1, __ATOMIC_RELEASE);
-	return 0;
-}
-
-static int serve(struct judge *j)
+static int serve(struct ip_event_judge *j)
 {
 	const struct ip_iprobed_session *s = j->session;
 	const struct ip_event_reader_options options = {.socket = SOCKET_FD,
 							.pid = j->several ? 0 : s->request.pid,
-							.hold = j->several ? hold : NULL,
-							.access = access_to,
-							.lives = lives,
+							.hold = j->several ? ip_event_judge_hold
+									   : NULL,
+							.access = ip_event_judge_access,
+							.lives = ip_event_judge_lives,
 							.context = j,
 							.buffer_most = s->kernel_buffer};
 
@@ -317,28 +204,38 @@ static int serve(struct judge *j)
 
 /* In a child of iprobed. The policy is read before the rights are given up. */
 static _Noreturn void run(const struct ip_iprobed *d, const struct ip_iprobed_session *s,
-			  int socket)
+			  pid_t parent, int socket, int log)
 {
-	static struct judge judge;
+	static struct ip_event_judge judge;
 
 	judge.session = s;
+	judge.target = TARGET_FD;
+	judge.log = LOG_FD;
 	judge.several = s->request.what == IP_REQUEST_KERNEL;
-	if (judge.several && s->in_group && ip_policy_load(d->options->policy, &judge.policy) < 0)
-		_exit(0); /* iprobed has read it before; the worker tells that this has ended */
-	if (part((const int[]){socket, s->target}, 2) == 0)
-		_exit(serve(&judge) < 0);
-	ip_iprobed_log(s, "the reader of kernel events cannot give up its rights: %s",
-		       ip_error_message());
-	_exit(0); /* it has left nothing */
+	if (judge.several && ip_event_judge_read_policy(&judge, d) < 0)
+		_exit(0); /* the client hears that this has ended */
+	if (part((const int[]){socket, s->target, log}, judge.several ? 3 : 2) < 0) {
+		ip_iprobed_log(s, "the reader of kernel events cannot give up its rights: %s",
+			       ip_error_message());
+		_exit(0); /* it has left nothing */
+	}
+	/* behind the change of rights, which may clear it; the parent may be gone already */
+	if (judge.several && (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent))
+		_exit(0);
+	_exit(serve(&judge) < 0);
 }
 
 int ip_iprobed_reader_start(struct ip_iprobed *d, struct ip_iprobed_session *s, int *ret)
 {
-	_cleanup_close_ int ours = -1, theirs = -1;
+	_cleanup_close_ int ours = -1, theirs = -1, log = -1;
+	const pid_t parent = getpid();
 	int pair[2];
 	pid_t pid;
 
 	if (ip_array_grow(&d->readers, d->nreaders, sizeof(*d->readers)) < 0)
+		return -1;
+	if (s->request.what == IP_REQUEST_KERNEL &&
+	    !(s->words = ip_worker_log_new(LOG_LINES, &log)))
 		return -1;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return ip_error_errno("cannot make a pair of sockets");
@@ -349,7 +246,7 @@ int ip_iprobed_reader_start(struct ip_iprobed *d, struct ip_iprobed_session *s, 
 	if (pid < 0)
 		return ip_error_errno("cannot start the reader of kernel events");
 	if (!pid)
-		run(d, s, ours);
+		run(d, s, parent, ours, log);
 	s->reader = pid;
 	d->readers[d->nreaders++] = (struct ip_iprobed_reader){
 		.pid = pid, .uid = s->who.facts.ids.ruid, .buffer = s->kernel_buffer};

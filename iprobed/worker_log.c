@@ -15,17 +15,16 @@
 #include "iprobed/daemon_private.h"
 
 #define LINE  512 /* bytes; a longer line is continued in the next one */
-#define LINES 32  /* limit for one worker */
 #define READS 17  /* in one call: what a pipe holds, and its end */
 
 struct ip_worker_log {
 	int fd; /* -1: the output has ended */
 	char line[LINE];
 	size_t n;
-	unsigned lines;
+	unsigned lines, most;
 };
 
-struct ip_worker_log *ip_worker_log_new(int *ret_for_worker)
+struct ip_worker_log *ip_worker_log_new(unsigned most, int *ret_for_worker)
 {
 	struct ip_worker_log *w = calloc(1, sizeof(*w));
 	int ends[2];
@@ -37,6 +36,7 @@ struct ip_worker_log *ip_worker_log_new(int *ret_for_worker)
 	}
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);
 	w->fd = ends[0];
+	w->most = most;
 	*ret_for_worker = ends[1];
 	return w;
 }
@@ -50,9 +50,9 @@ static void put(struct ip_iprobed_session *s)
 {
 	struct ip_worker_log *w = s->words;
 
-	if (w->n && ++w->lines <= LINES)
+	if (w->n && ++w->lines <= w->most)
 		ip_iprobed_log(s, "says: %.*s%s", (int)w->n, w->line,
-			       w->lines == LINES ? " (what more it says is left out)" : "");
+			       w->lines == w->most ? " (what more it says is left out)" : "");
 	w->n = 0;
 }
 

@@ -141,6 +141,18 @@ void ip_kernel_recorder_count(struct ip_kernel_recorder *r)
 	pthread_mutex_unlock(&r->lock);
 }
 
+/* A process may be asked for again. */
+static int add_target(struct ip_kernel_recorder *r, pid_t pid)
+{
+	for (size_t i = 0; i < r->ntargets; i++)
+		if (r->targets[i] == pid)
+			return 0;
+	if (ip_array_grow(&r->targets, r->ntargets, sizeof(*r->targets)) < 0)
+		return -1;
+	r->targets[r->ntargets++] = pid;
+	return 0;
+}
+
 /* The process' threads are recorded from here on. What is known of it is read then: what changes
  * meanwhile is among the events. */
 static int take_in(struct ip_kernel_recorder *r, pid_t pid)
@@ -155,9 +167,8 @@ static int take_in(struct ip_kernel_recorder *r, pid_t pid)
 	if (target && !r->limited && r->source->ops->switch_on(r->source, IP_RECORD_TARGET) < 0)
 		return -1;
 	r->limited = true;
-	if (ip_array_grow(&r->targets, r->ntargets, sizeof(*r->targets)) < 0)
+	if (add_target(r, pid) < 0)
 		return -1;
-	r->targets[r->ntargets++] = pid;
 	if (ip_begin_states_write(&r->state, pid, calls) < 0)
 		return -1;
 	return r->descriptors ? ip_descriptor_log_scan(r->descriptors, pid, now) : 0;

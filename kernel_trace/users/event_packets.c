@@ -91,3 +91,17 @@ void ip_event_writer_clear(struct ip_event_writer *o)
 	free(o->packet);
 	*o = (struct ip_event_writer){0};
 }
+
+bool ip_event_receive(int socket, struct ip_event_message *ret)
+{
+	struct iovec part = {.iov_base = ret, .iov_len = sizeof(*ret)};
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+	ssize_t n;
+
+	do
+		n = recvmsg(socket, &message, MSG_PEEK);
+	while (n < 0 && errno == EINTR);
+	if (n != sizeof(*ret) || message.msg_flags & (MSG_CTRUNC | MSG_TRUNC))
+		return false;
+	return recv(socket, ret, sizeof(*ret), 0) == sizeof(*ret);
+}

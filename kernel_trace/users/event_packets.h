@@ -32,4 +32,9 @@ void ip_event_writer_clear(struct ip_event_writer *writer);
 /* text: NULL: none. */
 int ip_event_send_word(int socket, enum ip_event_word word, uint64_t size, const char *text);
 
+/* Takes what the worker asks for next. Whoever is at the other end may send descriptors along. Each
+ * would be closed here, however long that takes, so such a packet is left in the socket. Returns
+ * false where there is nothing more to serve. */
+bool ip_event_receive(int socket, struct ip_event_message *ret);
+
 #endif

@@ -365,7 +365,6 @@ int ip_event_reader_serve(const struct ip_event_reader_options *options)
 	struct sigaction action = {.sa_handler = on_term};
 	struct ip_event_message m;
 	const long cpus = sysconf(_SC_NPROCESSORS_CONF);
-	ssize_t n;
 
 	memset(&r, 0, sizeof(r));
 	r.options = options;
@@ -388,13 +387,9 @@ int ip_event_reader_serve(const struct ip_event_reader_options *options)
 	r.targets.options = options;
 	r.targets.filter = r.filter;
 	r.targets.queues = &r.queues;
-	while (r.queues.items && r.writers && r.filter) {
-		n = recv(the_socket, &m, sizeof(m), 0);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n != sizeof(m) || !serve(&r, &m))
-			break;
-	}
+	while (r.queues.items && r.writers && r.filter && ip_event_receive(the_socket, &m) &&
+	       serve(&r, &m))
+		;
 	clear(&r);
 	return ip_instance_remains() ? -1 : 0;
 }

@@ -25,7 +25,7 @@ static const char *log_of(const char *text, size_t size, bool at_once)
 
 	assert_return_code(file, errno);
 	assert_return_code(dup2(file, STDERR_FILENO), errno);
-	s.words = ip_worker_log_new(&out);
+	s.words = ip_worker_log_new(IP_WORKER_LOG_LINES, &out);
 	assert_non_null(s.words);
 	for (size_t i = 0; i < size; i += at_once ? size : 1) {
 		assert_return_code(write(out, text + i, at_once ? size : 1), errno);
@@ -165,7 +165,7 @@ static void test_one_call_comes_back(void **state)
 
 	(void)state;
 	assert_return_code(dup2(quiet, STDERR_FILENO), errno);
-	s.words = ip_worker_log_new(&out);
+	s.words = ip_worker_log_new(IP_WORKER_LOG_LINES, &out);
 	assert_non_null(s.words);
 	assert_return_code(fcntl(out, F_SETPIPE_SZ, sizeof(text)), errno);
 	assert_int_equal(write(out, text, sizeof(text)), sizeof(text));

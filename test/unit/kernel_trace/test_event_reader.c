@@ -237,6 +237,33 @@ static void test_half_a_word(void **state)
 	assert_int_equal(answer(NULL), 0);
 }
 
+/* A descriptor is not received, and not closed as long as there is something to put back. */
+static void test_a_word_with_a_descriptor(void **state)
+{
+	struct ip_event_message word = {.word = IP_EVENT_LOOK, .number = 1};
+	struct iovec part = {.iov_base = &word, .iov_len = sizeof(word)};
+	_Alignas(struct cmsghdr) char along[CMSG_SPACE(sizeof(int))] = {0};
+	struct msghdr message = {.msg_iov = &part,
+				 .msg_iovlen = 1,
+				 .msg_control = along,
+				 .msg_controllen = sizeof(along)};
+	struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+	int ends[2];
+	char byte;
+
+	assert_int_equal(pipe(ends), 0);
+	*head = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)),
+				 .cmsg_level = SOL_SOCKET,
+				 .cmsg_type = SCM_RIGHTS};
+	memcpy(CMSG_DATA(head), &ends[1], sizeof(int));
+	assert_int_equal(sendmsg(worker, &message, 0), sizeof(word));
+	close(ends[1]);
+	assert_int_equal(answer(NULL), 0);
+	close(worker); /* it has ended: nobody has the descriptor any more */
+	assert_int_equal(read(ends[0], &byte, 1), 0);
+	close(ends[0]);
+}
+
 static void test_a_recording(void **state)
 {
 	size_t bytes;
@@ -363,6 +390,7 @@ int main(void)
 		TEST(test_words),
 		TEST(test_what_is_no_word),
 		TEST(test_half_a_word),
+		TEST(test_a_word_with_a_descriptor),
 		TEST(test_a_recording),
 		TEST(test_it_is_told_to_end),
 		cmocka_unit_test_setup_teardown(test_a_number_that_is_given_again, set_up_ended,

@@ -12,7 +12,7 @@
 #include "common/trace/kernel_format.h"
 #include "kernel_trace/kernel_check.h"
 #include "kernel_trace/kernel_stream.h"
-#include "kernel_trace/recorder.h"
+#include "kernel_trace/recorder_private.h"
 #include "test/unit/test.h"
 
 #define BUFFER (64u << 10)
@@ -89,6 +89,22 @@ static void test_a_process_that_does_not_answer(void **state)
 	ip_kernel_recorder_destroy(recorder);
 }
 
+/* However often: it is one process still. */
+static void test_a_process_that_is_asked_for_again(void **state)
+{
+	struct ip_kernel_recorder *recorder;
+
+	skip_without_events();
+	assert_int_equal(ip_kernel_recorder_create(&options, -1, &recorder), 0);
+	assert_int_equal(ip_kernel_recorder_start(recorder), 0);
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(ip_kernel_recorder_add(recorder, getpid()), 0);
+	assert_int_equal(ip_kernel_recorder_add(recorder, getppid()), 0);
+	assert_int_equal(recorder->ntargets, 2);
+	assert_int_equal(ip_kernel_recorder_stop(recorder), 0);
+	ip_kernel_recorder_destroy(recorder);
+}
+
 /* In a child, which has few from then on. */
 static void test_too_few_open_files(void **state)
 {
@@ -113,6 +129,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_process_that_does_not_answer),
+		cmocka_unit_test(test_a_process_that_is_asked_for_again),
 		cmocka_unit_test(test_too_few_open_files),
 	};
 
