@@ -46,7 +46,7 @@ static uint32_t add(struct ip_ftree *t, const struct ip_ftree_node *node)
 {
 	size_t slot;
 
-	if (t->n == IP_FTREE_NONE - 1) {
+	if (t->n == IP_FTREE_FULL) {
 		ip_error("too many call paths");
 		return IP_FTREE_NONE;
 	}
@@ -84,6 +84,7 @@ uint32_t ip_ftree_child(struct ip_ftree *t, uint32_t parent, uint32_t function, 
 					   .depth = t->nodes[parent].depth + 1,
 					   .member = call_site ? member : 0,
 					   .call_site = call_site};
+	uint32_t child;
 
 	for (size_t slot = hash(&node) & (t->size - 1); t->index[slot];
 	     slot = (slot + 1) & (t->size - 1)) {
@@ -93,5 +94,12 @@ uint32_t ip_ftree_child(struct ip_ftree *t, uint32_t parent, uint32_t function, 
 		    n->member == node.member)
 			return t->index[slot] - 1;
 	}
-	return add(t, &node);
+	if (call_site && t->nodes[parent].nchildren >= IP_FTREE_SITES_MOST)
+		return ip_ftree_child(t, parent, function, 0, 0);
+	if (t->nodes[parent].nchildren >= IP_FTREE_CHILDREN_MOST)
+		return IP_FTREE_FULL;
+	child = add(t, &node);
+	if (child != IP_FTREE_NONE)
+		t->nodes[parent].nchildren++;
+	return child;
 }

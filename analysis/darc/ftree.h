@@ -11,6 +11,13 @@
 #include <stdint.h>
 
 #define IP_FTREE_NONE UINT32_MAX
+#define IP_FTREE_FULL (IP_FTREE_NONE - 2)
+
+/* A function that calls others at more places than that is none that a person has written, or a
+ * trace that lies: callees of a node are looked for one after the other. Places beyond are told by
+ * the function alone, and functions beyond have no node. */
+#define IP_FTREE_SITES_MOST    1024u
+#define IP_FTREE_CHILDREN_MOST 8192u
 
 struct ip_ftree_node {
 	uint32_t parent; /* IP_FTREE_NONE: of F0 */
@@ -18,6 +25,7 @@ struct ip_ftree_node {
 	uint32_t depth;	    /* 0: F0 */
 	uint32_t member;    /* whose address call_site is (analysis/read/members.h) */
 	uint64_t call_site; /* the return address; 0: not known */
+	uint32_t nchildren;
 };
 
 struct ip_ftree {
@@ -32,7 +40,8 @@ struct ip_ftree {
 int ip_ftree_begin(struct ip_ftree *ret, uint32_t function);
 void ip_ftree_clear(struct ip_ftree *ftree);
 
-/* The node of a call in another one, which is made where it is new. IP_FTREE_NONE with an error. */
+/* The node of a call in another one, which is made where it is new. IP_FTREE_NONE with an error;
+ * IP_FTREE_FULL: it has none. */
 uint32_t ip_ftree_child(struct ip_ftree *ftree, uint32_t parent, uint32_t function, uint32_t member,
 			uint64_t call_site);
 

@@ -10,6 +10,7 @@
 
 #include "common/array.h"
 #include "common/error.h"
+#include "common/interrupted.h"
 
 struct open_call {
 	struct ip_darc_call *call; /* NULL: it has no node */
@@ -101,11 +102,16 @@ void ip_darc_builder_run(struct ip_darc_builder *b, size_t run)
 	b->run = run;
 }
 
-static uint32_t fail(struct ip_darc_builder *b)
+static uint32_t fail(struct ip_darc_builder *b, const char *why)
 {
 	b->failed = true;
-	ip_error("out of memory");
+	ip_error("%s", why);
 	return 0;
+}
+
+static uint32_t fail_of_memory(struct ip_darc_builder *b)
+{
+	return fail(b, "out of memory");
 }
 
 static struct ip_darc_call *take_call(struct ip_darc_builder *b)
@@ -141,12 +147,15 @@ uint32_t ip_darc_builder_enter(struct ip_darc_builder *b, uint32_t function, uin
 
 	if (b->failed || (!b->n && function != b->options.function))
 		return 0;
+	/* of a process, the search goes on after a signal, and tells what it knows */
+	if (ip_interrupted)
+		return fail(b, "interrupted");
 	if (b->n == b->room) {
 		size_t room = b->room ? 2 * b->room : 64;
 
 		o = room < UINT32_MAX ? reallocarray(b->stack, room, sizeof(*o)) : NULL;
 		if (!o)
-			return fail(b);
+			return fail_of_memory(b);
 		b->stack = o;
 		b->room = room;
 	}
@@ -156,10 +165,11 @@ uint32_t ip_darc_builder_enter(struct ip_darc_builder *b, uint32_t function, uin
 		if (b->n)
 			node = ip_ftree_child(b->ftree, o[-1].call->node, function, member,
 					      call_site);
-		o->call = node == IP_FTREE_NONE ? NULL : take_call(b);
-		if (!o->call)
-			return fail(b);
-		o->call->node = node;
+		o->call = node >= IP_FTREE_FULL ? NULL : take_call(b);
+		if (!o->call && node != IP_FTREE_FULL)
+			return fail_of_memory(b);
+		if (o->call)
+			o->call->node = node;
 	}
 	return ++b->n;
 }
@@ -179,7 +189,7 @@ static void add_own(struct ip_darc_builder *b, uint32_t node, uint64_t ticks)
 		touched = reallocarray(b->touched, room, sizeof(*touched));
 		b->touched = touched ? touched : b->touched;
 		if (!own || !touched) {
-			fail(b);
+			fail_of_memory(b);
 			return;
 		}
 		memset(own + b->own_room, 0, (room - b->own_room) * sizeof(*own));
@@ -226,7 +236,7 @@ static void end_operation(struct ip_darc_builder *b, struct ip_darc_call *call, 
 	if (b->options.own && b->ntouched) {
 		operation.own = calloc(b->ntouched, sizeof(*operation.own));
 		if (!operation.own)
-			fail(b);
+			fail_of_memory(b);
 		for (; operation.own && operation.nown < b->ntouched; operation.nown++)
 			operation.own[operation.nown] = b->own[b->touched[operation.nown]];
 	}

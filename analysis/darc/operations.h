@@ -72,7 +72,8 @@ void ip_darc_builder_destroy(struct ip_darc_builder *builder);
 void ip_darc_builder_run(struct ip_darc_builder *builder, size_t run);
 /* A call begins in the thread. queued: the ticks for which the thread had waited for a CPU by then;
  * 0: that is not known. Returns its number, which tells whether it is a part of an operation: 0 is
- * none. Returns 0 with an error in ip_darc_builder_failed() where memory ran out. */
+ * none. Returns 0 with an error in ip_darc_builder_failed() where memory ran out, or the user wants
+ * the end (common/interrupted.h). */
 uint32_t ip_darc_builder_enter(struct ip_darc_builder *builder, uint32_t function, uint32_t member,
 			       uint64_t call_site, uint64_t tsc, uint64_t queued);
 /* The call that began at a time, with this number, has ended, and so have those within it. */

@@ -93,8 +93,8 @@ int cli_darc_session_begin(const struct cli_darc_session_options *options,
 	}
 	if (n == 1)
 		return 0;
-	*ret_told = true;
-	return -1;
+	*ret_told = n == 0; /* the child has ended, and has told why */
+	return n == 0 ? -1 : ip_error("interrupted before anything was recorded");
 }
 
 bool cli_darc_session_has_ended(struct cli_darc_session *s)

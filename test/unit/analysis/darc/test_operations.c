@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "analysis/darc/operations.h"
+#include "common/interrupted.h"
 #include "test/unit/test.h"
 
 enum { F0 = 1, A, B, C };
@@ -218,12 +219,79 @@ static void test_queued(void **state)
 	end(&w);
 }
 
+/* A function with 100,000 calls in its code: beyond some they are told by the function alone. */
+static void test_many_places(void **state)
+{
+	const uint32_t n = 100000;
+	struct world w;
+	uint32_t serve;
+	const struct ip_darc_call *found;
+
+	begin(&w, 64);
+	serve = enter(&w, F0, 1);
+	for (uint32_t i = 0; i < n; i++) {
+		const uint64_t at = 10 + 2 * i;
+
+		leave(&w, ip_darc_builder_enter(w.builder, A, 0, 1 + i, at, 0), at, at + 1);
+	}
+	call(&w, B, 10 + 2 * n, 15 + 2 * n);
+	leave(&w, serve, 1, 20 + 2 * n);
+	assert_false(ip_darc_builder_failed(w.builder));
+	assert_int_equal(w.operations.n, 1);
+	assert_int_equal(w.ftree.n, 1 + IP_FTREE_SITES_MOST + 2);
+	found = ip_darc_callee(w.operations.items[0].call, 1 + IP_FTREE_SITES_MOST);
+	assert_int_equal(found->count, n - IP_FTREE_SITES_MOST);
+	assert_int_equal(w.ftree.nodes[found->node].call_site, 0);
+	found = ip_darc_callee(w.operations.items[0].call, 2 + IP_FTREE_SITES_MOST);
+	assert_int_equal(found->ticks, 5);
+	end(&w);
+}
+
+/* One that calls many functions: those beyond are a part of it. */
+static void test_many_functions(void **state)
+{
+	const uint32_t n = 20000;
+	struct world w;
+	uint32_t serve;
+
+	begin(&w, 64);
+	serve = enter(&w, F0, 1);
+	for (uint32_t i = 0; i < n; i++)
+		call(&w, A + i, 10 + 2 * i, 11 + 2 * i);
+	leave(&w, serve, 1, 20 + 2 * n);
+	assert_false(ip_darc_builder_failed(w.builder));
+	assert_int_equal(w.operations.n, 1);
+	assert_int_equal(w.ftree.n, 1 + IP_FTREE_CHILDREN_MOST);
+	assert_int_equal(w.operations.items[0].call->inside, IP_FTREE_CHILDREN_MOST);
+	end(&w);
+}
+
+static void test_the_user_ends_it(void **state)
+{
+	struct world w;
+
+	begin(&w, 64);
+	call(&w, F0, 1, 5);
+	ip_interrupted = 2;
+	call(&w, F0, 6, 9);
+	ip_interrupted = 0;
+	assert_true(ip_darc_builder_failed(w.builder));
+	assert_int_equal(w.operations.n, 1);
+	end(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_loop),	   cmocka_unit_test(test_recursion),
-		cmocka_unit_test(test_call_sites), cmocka_unit_test(test_unwound),
-		cmocka_unit_test(test_spoilt),	   cmocka_unit_test(test_queued),
+		cmocka_unit_test(test_loop),
+		cmocka_unit_test(test_recursion),
+		cmocka_unit_test(test_call_sites),
+		cmocka_unit_test(test_unwound),
+		cmocka_unit_test(test_spoilt),
+		cmocka_unit_test(test_queued),
+		cmocka_unit_test(test_many_places),
+		cmocka_unit_test(test_many_functions),
+		cmocka_unit_test(test_the_user_ends_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
