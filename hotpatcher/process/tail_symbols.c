@@ -11,6 +11,10 @@
 #include "common/array.h"
 #include "common/error.h"
 
+/* Bytes of tables that libelf reads into memory, of all modules together: a process may have files
+ * with holes that say they are tables. */
+#define TABLES_MOST (512ull << 20)
+
 /* One name. address 0: it is defined more than once, or its address cannot be foreseen. */
 struct definition {
 	const char *name;
@@ -28,7 +32,8 @@ struct ip_tail_symbols {
 	size_t size;			/* a power of two */
 	struct slot *slots;		/* by address */
 	size_t nslots;
-	bool blind; /* a module cannot be read: it may define any name */
+	bool blind;	/* a module cannot be read: it may define any name */
+	bool *readable; /* of each module */
 };
 
 static uint64_t hash(const char *name)
@@ -163,16 +168,57 @@ static int by_address(const void *a, const void *b)
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
+/* Bytes that are read of a module: its dynamic symbols and their names, relocations. */
+static uint64_t tables_of(const struct ip_module *m)
+{
+	uint64_t size = 0;
+
+	for (Elf_Scn *section = NULL; (section = elf_nextscn(m->elf->elf, section));) {
+		GElf_Shdr header, names;
+		Elf_Scn *link;
+
+		if (!gelf_getshdr(section, &header))
+			continue;
+		if (header.sh_type == SHT_DYNSYM || header.sh_type == SHT_RELA ||
+		    header.sh_type == SHT_REL)
+			size += header.sh_size;
+		link = header.sh_type == SHT_DYNSYM ? elf_getscn(m->elf->elf, header.sh_link)
+						    : NULL;
+		if (link && gelf_getshdr(link, &names))
+			size += names.sh_size;
+		if (size > TABLES_MOST)
+			break;
+	}
+	return size;
+}
+
+static int choose_modules(struct ip_tail_symbols *s, const struct ip_modules *modules)
+{
+	uint64_t left = TABLES_MOST;
+
+	s->readable = calloc(modules->n + 1, sizeof(*s->readable));
+	for (size_t i = 0; s->readable && i < modules->n; i++) {
+		const uint64_t size = modules->items[i].elf ? tables_of(&modules->items[i]) : 0;
+
+		s->readable[i] = modules->items[i].elf && size <= left;
+		s->blind |= !s->readable[i];
+		left -= s->readable[i] ? size : 0;
+	}
+	return s->readable ? 0 : -1;
+}
+
 struct ip_tail_symbols *ip_tail_symbols_create(const struct ip_modules *modules)
 {
 	struct ip_tail_symbols *s = calloc(1, sizeof(*s));
 	size_t size;
 
-	for (size_t i = 0; s && i < modules->n; i++) {
-		s->blind |= !modules->items[i].elf;
-		if (modules->items[i].elf)
-			each_symbol(&modules->items[i], count, s);
+	if (s && choose_modules(s, modules) < 0) {
+		free(s);
+		s = NULL;
 	}
+	for (size_t i = 0; s && i < modules->n; i++)
+		if (s->readable[i])
+			each_symbol(&modules->items[i], count, s);
 	for (size = 64; s && size < 2 * s->size;)
 		size *= 2;
 	if (s) {
@@ -185,7 +231,7 @@ struct ip_tail_symbols *ip_tail_symbols_create(const struct ip_modules *modules)
 		return NULL;
 	}
 	for (size_t i = 0; i < modules->n; i++) {
-		if (!modules->items[i].elf)
+		if (!s->readable[i])
 			continue;
 		each_symbol(&modules->items[i], define, s);
 		if (modules->items[i].list && add_slots(s, &modules->items[i]) < 0) {
@@ -204,6 +250,7 @@ void ip_tail_symbols_destroy(struct ip_tail_symbols *s)
 		return;
 	free(s->definitions);
 	free(s->slots);
+	free(s->readable);
 	free(s);
 }
 

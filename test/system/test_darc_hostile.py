@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-iprobe darc of a process that works against it: what the process calls its functions, how large
-its files say they are, files that it cuts off, programs that it executes, and sessions that come
-after that of the search.
+iprobe darc, and attach, of a process that works against it: what the process calls its functions,
+how large its files say they are, files that it cuts off, programs that it executes, and sessions
+that come after that of the search.
 """
 
 import json
@@ -113,11 +113,11 @@ def test_a_function_that_is_called_like_a_file(root, built, started, place):
     assert is_as_on_disk(root, pid)
 
 
-def with_a_hole(path, size):
+def with_a_hole(path, size, name=".symtab"):
     """Its symbol table says that it goes on for so many bytes, which are a hole in the file."""
     data = bytearray(path.read_bytes())
     (headers,) = struct.unpack_from("<Q", data, 40)
-    (number, table) = next((i, s) for i, s in enumerate(sections(path)) if s.name == ".symtab")
+    (number, table) = next((i, s) for i, s in enumerate(sections(path)) if s.name == name)
     data += bytes(-len(data) % 16)
     struct.pack_into("<QQ", data, headers + 64 * number + 24, len(data), size // 24 * 24)
     data += data[table.offset : table.offset + table.size]
@@ -186,6 +186,50 @@ def test_a_program_that_is_executed(root, built, started, place):
     done = last_words(process)
     assert done.returncode == 0, repr(done)
     assert json.loads(done.stdout)["state"] == "in progress"
+    assert is_as_on_disk(root, pid)
+
+
+TAIL = """
+#include <unistd.h>
+int beyond(int x);
+static volatile int never;
+__attribute__((noinline)) int tail(int x)
+{
+	return beyond(x + 1);
+}
+int main(void)
+{
+	for (;;) {
+		if (never)
+			tail(1);
+		usleep(1000);
+	}
+}
+"""
+
+
+def test_dynamic_symbols_that_are_a_hole(root, started):
+    """Where a jump leads that is not bound yet is looked for by name, but not at any price."""
+    folder = root.dir()
+    (folder / "beyond.c").write_text(
+        "__attribute__((noinline)) int beyond(int x) { return x * 3; }\n"
+    )
+    (folder / "tail.c").write_text(TAIL)
+    compiler = root.builddir / "coldpatch" / "iprobe-cc"
+    for words in (
+        ("-O2", "-fPIC", "-shared", folder / "beyond.c", "-o", folder / "libbeyond.so"),
+        ("-O2", "-Wl,-z,lazy", folder / "tail.c", folder / "libbeyond.so", "-o", folder / "tail"),
+    ):
+        done = root.run([compiler, *words])
+        assert done.returncode == 0, repr(done)
+    pid = started(with_a_hole(folder / "tail", 1 << 30, ".dynsym"))
+    process = root.start_iprobe(
+        "attach", "-q", "--duration", "100ms", "-o", root.dir() / "trace", pid
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, process.stderr.read()
+    assert usage.ru_maxrss < 256 << 10, usage
     assert is_as_on_disk(root, pid)
 
 
