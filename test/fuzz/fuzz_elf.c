@@ -3,13 +3,22 @@
  * The ELF reader: opens any bytes as a file, and as separate debug information, and asks for all
  * that it can be asked for.
  *
- * covers: common/elf/elf_file.c
+ * covers: common/elf/elf_file.c common/elf/elf_symbols.c
  */
 #include "common/elf/eh_frame_hdr.h"
 #include "common/elf/elf_file.h"
+#include "common/elf/elf_symbols.h"
 #include "fuzz.h"
 
 static volatile unsigned sum;
+
+static void see(void *context, const GElf_Sym *symbol)
+{
+	size_t *n = context;
+
+	++*n;
+	sum += symbol->st_value;
+}
 
 static void ask(struct ip_elf_file *file, size_t size)
 {
@@ -18,6 +27,7 @@ static void ask(struct ip_elf_file *file, size_t size)
 	struct ip_eh_frame_hdr hdr;
 	char id[65];
 	uint64_t value;
+	size_t symbols = 0;
 
 	fuzz_assert(file->debug ? !file->nloads : file->nloads > 0);
 	for (size_t i = 0; i < file->nloads; i++) {
@@ -50,6 +60,9 @@ static void ask(struct ip_elf_file *file, size_t size)
 		fuzz_check_error();
 	if (ip_elf_symbol(file, "", &value) < 0)
 		fuzz_check_error();
+	/* of two tables, which may be the same bytes */
+	fuzz_assert(ip_elf_each_symbol(file, see, &symbols) == 0);
+	fuzz_assert(symbols <= 2 * (size / sizeof(Elf32_Sym)));
 	for (uint32_t type = 1; type <= 2; type++) {
 		uint64_t place, room;
 
