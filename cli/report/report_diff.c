@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/report/function_pairs.h"
 #include "cli/trace_args.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -41,125 +42,35 @@ bool cli_diff_has_column(const char *name)
 	return find_column(name) < NCOLUMNS;
 }
 
-struct candidate {
-	const struct cli_report_row *row;
-	const char *path, *base, *build_id, *file;
-	bool after, taken;
-};
-
-/* The keys by which rows with the same name are taken for the same function, the surest first. */
-enum level { BY_FILE_OF_BUILD, BY_FILE_OF_PATH, BY_FILE_OF_BASE, BY_BASE, NLEVELS };
-
-static int by_name(const void *a, const void *b)
+static int make_side(const struct cli_report *r, struct cli_pair_side *ret)
 {
-	const struct candidate *x = a, *y = b;
-
-	return strcmp(x->row->function->linker_name, y->row->function->linker_name);
-}
-
-static int compare_keys(const struct candidate *x, const struct candidate *y, enum level level)
-{
-	int order = level <= BY_FILE_OF_PATH ? strcmp(x->path, y->path) : strcmp(x->base, y->base);
-
-	if (!order && level == BY_FILE_OF_BUILD)
-		order = strcmp(x->build_id, y->build_id);
-	if (!order && level <= BY_FILE_OF_BASE)
-		order = strcmp(x->file, y->file);
-	return order;
-}
-
-/* Puts rows of one key together: those of the first trace first, each in the order of the
- * source. */
-static int by_level(const void *a, const void *b, void *level)
-{
-	const struct candidate *x = a, *y = b;
-	int order = compare_keys(x, y, *(const enum level *)level);
-
-	if (!order)
-		order = x->after - y->after;
-	if (!order && x->row->function->line != y->row->function->line)
-		order = x->row->function->line > y->row->function->line ? 1 : -1;
-	return order ? order : (x->row > y->row) - (x->row < y->row);
-}
-
-static void add_candidates(const struct cli_report *r, bool after, struct candidate *ret, size_t *n)
-{
-	const struct ip_recording *s = r->trace->session;
-
-	for (size_t i = 0; i < r->nrows; i++) {
-		const struct ip_recording_function *f = r->rows[i].function;
-		bool known = f->module != IP_NO_MODULE;
-		const char *build_id = known ? s->modules[f->module].build_id : NULL;
-
-		ret[(*n)++] = (struct candidate){.row = &r->rows[i],
-						 .path = known ? s->modules[f->module].path : "",
-						 .base = ip_recording_module_name(s, f),
-						 .build_id = build_id ? build_id : "",
-						 .file = f->file ? f->file : "",
-						 .after = after};
-	}
-}
-
-static void add_pair(struct cli_diff *d, struct candidate *before, struct candidate *after)
-{
-	d->pairs[d->n++] = (struct cli_pair){.before = before ? before->row : NULL,
-					     .after = after ? after->row : NULL};
-	if (before)
-		before->taken = true;
-	if (after)
-		after->taken = true;
-}
-
-/* Removes the rows that are taken. Returns how many are left. */
-static size_t compact(struct candidate *rows, size_t n)
-{
-	size_t left = 0;
-
-	for (size_t i = 0; i < n; i++)
-		if (!rows[i].taken)
-			rows[left++] = rows[i];
-	return left;
-}
-
-/* Pairs the rows of one name: the k-th row of a key with the other trace's k-th row of that key.
- * Where in the end one row is left on each side, its module has another name now. */
-static void pair_name(struct cli_diff *d, struct candidate *rows, size_t n)
-{
-	for (enum level level = 0; level < NLEVELS; level++) {
-		qsort_r(rows, n, sizeof(*rows), by_level, &level);
-		for (size_t i = 0, end, after; i < n; i = end) {
-			for (end = after = i; end < n && !compare_keys(&rows[i], &rows[end], level);
-			     end++)
-				after += !rows[end].after;
-			for (size_t k = 0; i + k < after && after + k < end; k++)
-				add_pair(d, &rows[i + k], &rows[after + k]);
-		}
-		n = compact(rows, n);
-	}
-	if (n == 2 && rows[0].after != rows[1].after) {
-		add_pair(d, &rows[rows[0].after], &rows[!rows[0].after]);
-		return;
-	}
-	for (size_t i = 0; i < n; i++)
-		add_pair(d, rows[i].after ? NULL : &rows[i], rows[i].after ? &rows[i] : NULL);
+	*ret = (struct cli_pair_side){.session = r->trace->session, .n = r->nrows};
+	ret->functions = calloc(r->nrows + 1, sizeof(*ret->functions));
+	for (size_t i = 0; ret->functions && i < r->nrows; i++)
+		ret->functions[i] = r->rows[i].function;
+	return ret->functions ? 0 : ip_error("out of memory");
 }
 
 static int make_pairs(struct cli_diff *d)
 {
-	_cleanup_free_ struct candidate *rows =
-		calloc(d->before.nrows + d->after.nrows + 1, sizeof(*rows));
-	size_t n = 0;
+	struct cli_pair_side before = {0}, after = {0};
+	_cleanup_free_ struct cli_item_pair *pairs = NULL;
+	int ret = -1;
 
-	d->pairs = calloc(d->before.nrows + d->after.nrows + 1, sizeof(*d->pairs));
-	if (!rows || !d->pairs)
+	if (make_side(&d->before, &before) == 0 && make_side(&d->after, &after) == 0)
+		ret = cli_pairs_find(&before, &after, &pairs, &d->n);
+	free(before.functions);
+	free(after.functions);
+	if (ret < 0)
+		return -1;
+	d->pairs = calloc(d->n + 1, sizeof(*d->pairs));
+	if (!d->pairs)
 		return ip_error("out of memory");
-	add_candidates(&d->before, false, rows, &n);
-	add_candidates(&d->after, true, rows, &n);
-	qsort(rows, n, sizeof(*rows), by_name);
-	for (size_t i = 0, end; i < n; i = end) {
-		for (end = i + 1; end < n && !by_name(&rows[end], &rows[i]);)
-			end++;
-		pair_name(d, rows + i, end - i);
+	for (size_t i = 0; i < d->n; i++) {
+		if (pairs[i].before != CLI_NO_PAIR)
+			d->pairs[i].before = &d->before.rows[pairs[i].before];
+		if (pairs[i].after != CLI_NO_PAIR)
+			d->pairs[i].after = &d->after.rows[pairs[i].after];
 	}
 	return 0;
 }

@@ -8,6 +8,7 @@
 
 #include "analysis/profile/compare.h"
 #include "cli/report/report.h"
+#include "common/json.h"
 
 enum cli_verdict {
 	CLI_SLOWER,
@@ -69,5 +70,10 @@ bool cli_diff_has_column(const char *name);
 int cli_diff_table(const struct cli_diff *d);
 void cli_diff_json(const struct cli_diff *d);
 void cli_diff_csv(const struct cli_diff *d);
+
+/* What every comparison of traces tells of each of them. events: how many were read. */
+void cli_diff_header(const char *what, const struct ip_trace_reader *trace, uint64_t events);
+void cli_diff_trace_json(struct ip_json *j, const char *key, const struct ip_trace_reader *trace,
+			 uint64_t events);
 
 #endif

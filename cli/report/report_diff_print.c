@@ -79,9 +79,8 @@ static void print_percentile(const struct cli_pair *p, enum cli_report_column co
 		    p->before && p->after ? difference : NAN);
 }
 
-static void print_header(const char *what, const struct cli_report *r)
+void cli_diff_header(const char *what, const struct ip_trace_reader *t, uint64_t n)
 {
-	const struct ip_trace_reader *t = r->trace;
 	char events[32], lost[32], invalid[32], duration[16];
 
 	ip_print(stdout, "%s ", what);
@@ -90,8 +89,8 @@ static void print_header(const char *what, const struct cli_report *r)
 		ip_print(stdout, ": ");
 		ip_print(stdout, "%s", t->session->command);
 	}
-	ip_print(stdout, "\n       %s event%s, %s lost", ip_format_count(r->stats->events, events),
-		 ip_plural(r->stats->events), t->lost ? ip_format_count(t->lost, lost) : "none");
+	ip_print(stdout, "\n       %s event%s, %s lost", ip_format_count(n, events), ip_plural(n),
+		 t->lost ? ip_format_count(t->lost, lost) : "none");
 	if (t->session->invalid)
 		ip_print(stdout, ", %s invalid", ip_format_count(t->session->invalid, invalid));
 	ip_print(stdout, ", %s\n",
@@ -173,8 +172,8 @@ int cli_diff_table(const struct cli_diff *d)
 		few += d->pairs[i].verdict == CLI_FEW;
 		untested += d->pairs[i].verdict == CLI_UNTESTED;
 	}
-	print_header("before", &d->before);
-	print_header("after ", &d->after);
+	cli_diff_header("before", d->before.trace, d->before.stats->events);
+	cli_diff_header("after ", d->after.trace, d->after.stats->events);
 	ip_print(stdout, "\n%-10s %6s %6s %9s %9s %15s %15s  %s\n", "verdict", "q", "calls",
 		 "total", "self", "p50, change", "p99, change", "function");
 	for (size_t i = 0; i < d->n && shown < d->options->filter.limit; i++) {
@@ -234,13 +233,12 @@ static void json_side(struct ip_json *j, const char *key, const struct cli_repor
 	ip_json_end_object(j);
 }
 
-static void json_trace(struct ip_json *j, const char *key, const struct cli_report *r)
+void cli_diff_trace_json(struct ip_json *j, const char *key, const struct ip_trace_reader *t,
+			 uint64_t n)
 {
-	const struct ip_trace_reader *t = r->trace;
-
 	ip_json_object(j, key);
 	ip_json_string(j, "dir", t->dir);
-	ip_json_uint(j, "events", r->stats->events);
+	ip_json_uint(j, "events", n);
 	ip_json_uint(j, "lost", t->lost);
 	ip_json_uint(j, "invalid", t->session->invalid);
 	ip_json_uint(j, "duration_ns", ip_recording_ns(t->session, ip_trace_reader_recorded(t)));
@@ -253,8 +251,8 @@ void cli_diff_json(const struct cli_diff *d)
 
 	ip_json_init(&j, stdout);
 	ip_json_object(&j, NULL);
-	json_trace(&j, "before", &d->before);
-	json_trace(&j, "after", &d->after);
+	cli_diff_trace_json(&j, "before", d->before.trace, d->before.stats->events);
+	cli_diff_trace_json(&j, "after", d->after.trace, d->after.stats->events);
 	ip_json_double(&j, "significance", CLI_DIFF_Q);
 	ip_json_array(&j, "functions");
 	for (size_t i = 0; i < d->n && i < d->options->filter.limit; i++) {
