@@ -12,6 +12,7 @@
 #include "cli/args/operands.h"
 #include "cli/args/processes.h"
 #include "cli/cli.h"
+#include "cli/elide.h"
 #include "cli/filter/filter_check.h"
 #include "cli/filter_options.h"
 #include "cli/hist/hist.h"
@@ -43,8 +44,12 @@ static const char help[] =
 	"      --full-names     whole C++ names, not their short forms\n"
 	"      --json           one JSON document\n";
 
-#define SLICES	 64u
-#define BY_VALUE "value:"
+/* Columns of a heat map: where there is no terminal, and on one, which has other columns, too. */
+#define SLICES	   64u
+#define SLICES_MIN 16u
+#define SLICES_MAX 256u
+#define NO_SLICES  12u
+#define BY_VALUE   "value:"
 
 /* A histogram that the process made does not tell threads or times. */
 static void warn_of_measured(const struct cli_hist *h)
@@ -60,11 +65,11 @@ static void warn_of_measured(const struct cli_hist *h)
 			"iprobe: %s: --payload hist keeps no values: with --by only functions that "
 			"were logged are shown\n",
 			h->dir);
-	if (h->latencies->nslices && cli_hist_any_measured(h))
+	if (h->latencies->slices.n && cli_hist_any_measured(h))
 		ip_print(stderr,
-			 "iprobe: %s: --payload hist keeps no times: --over-time shows these "
-			 "functions as without it\n",
-			 h->dir);
+			 "iprobe: %s: --payload hist keeps no times: %s shows these functions as "
+			 "without it\n",
+			 h->dir, h->interval_ns ? "--interval" : "--over-time");
 }
 
 /* What is printed while the trace is being read. */
@@ -90,6 +95,20 @@ static int print_so_far(void *context, void *result, size_t lines)
 	return ret;
 }
 
+static struct ip_latency_slices slices_of(const struct ip_trace_reader *trace,
+					  const struct cli_hist_options *o)
+{
+	const size_t room = o->json ? SIZE_MAX : cli_name_width(NO_SLICES, SLICES_MIN);
+
+	if (o->interval_ns)
+		return ip_latency_slices_every(trace, o->interval_ns);
+	if (!o->over_time)
+		return (struct ip_latency_slices){0};
+	return ip_latency_slices_equal(trace, room == SIZE_MAX	  ? SLICES
+					      : room > SLICES_MAX ? SLICES_MAX
+								  : room);
+}
+
 static int show(const char *dir, const struct cli_hist_options *o)
 {
 	struct cli_hist h = {.dir = dir};
@@ -99,6 +118,7 @@ static int show(const char *dir, const struct cli_hist_options *o)
 	struct ip_names *names = NULL;
 	struct ip_tree_threads *threads = NULL;
 	struct ip_latencies *latencies = NULL;
+	struct ip_latency_options wanted = {0};
 	struct ip_counts *counts = NULL;
 	_cleanup_free_ bool *selected = NULL;
 	int ret = cli_reading_screen_open(o->json ? NULL : &screen, dir, o->filter.process, &trace);
@@ -120,6 +140,7 @@ static int show(const char *dir, const struct cli_hist_options *o)
 		ret = ip_tree_threads_create(trace, false, &threads);
 	if (ret == 0) {
 		h.by = o->by;
+		h.interval_ns = o->interval_ns;
 		h.lost = trace->lost;
 		h.names = names;
 		h.threads = threads;
@@ -127,11 +148,12 @@ static int show(const char *dir, const struct cli_hist_options *o)
 		screen.context = &so_far;
 		if (!o->json)
 			cli_reading_screen_begin(&screen, trace);
-		ret = o->by ? ip_latencies_collect_by_value(trace, selected,
-							    o->by + strlen(BY_VALUE), o->filter.tid,
-							    &latencies)
-			    : ip_latencies_collect(trace, selected, o->over_time ? SLICES : 0,
-						   o->filter.tid, &latencies);
+		wanted.selected = selected;
+		wanted.tid = o->filter.tid;
+		wanted.slices = slices_of(trace, o);
+		ret = o->by ? ip_latencies_collect_by_value(trace, &wanted,
+							    o->by + strlen(BY_VALUE), &latencies)
+			    : ip_latencies_collect(trace, &wanted, &latencies);
 		cli_reading_screen_end(&screen, trace);
 	}
 	if (ret == 0) {
@@ -257,8 +279,6 @@ int cmd_hist(int argc, char **argv)
 	}
 	if (code >= 0)
 		return code;
-	if (o.by && o.over_time)
-		return cli_usage(argv[0], "--over-time shows functions: it does not go with --by");
 	if (!o.is_process && is_process(operand, &pid)) {
 		o.is_process = true;
 		choice = (struct ip_service_choice){.pids = &pid, .npids = 1};
@@ -273,8 +293,6 @@ int cmd_hist(int argc, char **argv)
 	if (o.is_process && (o.over_time || o.filter.tid))
 		return cli_usage(argv[0], "histograms of a process know no time and no thread: "
 					  "--over-time and --tid are for traces");
-	if (!o.is_process && o.interval_ns)
-		return cli_usage(argv[0], "--interval goes with a PID");
 	/* where the user leaves a pager, this process ends without a message */
 	signal(SIGPIPE, SIG_DFL);
 	if (o.is_process)

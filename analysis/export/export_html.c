@@ -387,7 +387,7 @@ static void put_latency(struct page *p, uint32_t function)
 		}
 	fputs("],\"heat\":[", p->out);
 	separator = "";
-	for (size_t i = 0; l->over_time && i < p->latencies->nslices * IP_LATENCY_BUCKETS; i++)
+	for (size_t i = 0; l->over_time && i < p->latencies->slices.n * IP_LATENCY_BUCKETS; i++)
 		if (l->over_time[i]) {
 			fprintf(p->out, "%s%zu,%u", separator, i, l->over_time[i]);
 			separator = ",";
@@ -399,7 +399,7 @@ static void put_latency(struct page *p, uint32_t function)
 static void put_latencies(struct page *p)
 {
 	fprintf(p->out, ",\n\"latency\":{\"slices\":%zu,\"buckets\":%u,\"functions\":{",
-		p->latencies->nslices, IP_LATENCY_BUCKETS);
+		p->latencies->slices.n, IP_LATENCY_BUCKETS);
 	p->separator = "";
 	for (uint32_t i = 0; i < p->latencies->nfunctions; i++)
 		if (p->ranked[i] && p->latencies->functions[i].count && p->shown[i] != UNUSED)
@@ -549,16 +549,21 @@ static int collect(struct page *p)
 	const struct ip_stats_options figures = {.by = IP_GROUP_BY_FUNCTION,
 						 .tid = p->options->tid};
 
+	struct ip_latency_options latencies = {.tid = p->options->tid};
+
 	if ((p->options->by_thread || p->options->by_process) &&
 	    (ip_tree_threads_create(p->trace, p->options->by_process, &p->threads) < 0 ||
 	     ip_tree_threads_name(p->threads, p->names) < 0))
 		return -1;
 	tree.threads = p->threads;
-	if (ip_stats_collect(p->trace, &figures, &p->stats) < 0 || rank(p) < 0 ||
-	    ip_calltree_collect(p->trace, &tree, &p->tree) < 0 ||
+	if (ip_stats_collect(p->trace, &figures, &p->stats) < 0 || rank(p) < 0)
+		return -1;
+	latencies.selected = p->ranked;
+	latencies.slices = ip_latency_slices_equal(p->trace, HEAT);
+	if (ip_calltree_collect(p->trace, &tree, &p->tree) < 0 ||
 	    ip_timeline_collect(p->trace, p->options->selected, p->options->tid, STAYS, SLICES,
 				&p->timeline) < 0 ||
-	    ip_latencies_collect(p->trace, p->ranked, HEAT, p->options->tid, &p->latencies) < 0)
+	    ip_latencies_collect(p->trace, &latencies, &p->latencies) < 0)
 		return -1;
 	/* two traces are compared as they are */
 	if (p->options->waits && !p->options->idle && !p->options->other) {

@@ -11,33 +11,11 @@
 #include "analysis/callstack/trace_parts.h"
 #include "analysis/profile/value_choice.h"
 #include "common/error.h"
-
-#define PEAK_SHARE 100 /* a peak has at least one call in so many */
+#include "common/units.h"
 
 static unsigned bucket_of(uint64_t ns)
 {
 	return ns ? 64 - __builtin_clzll(ns) : 0;
-}
-
-uint64_t ip_latency_from(unsigned bucket)
-{
-	return bucket ? 1ull << (bucket - 1) : 0;
-}
-
-uint64_t ip_latency_to(unsigned bucket)
-{
-	return bucket < 64 ? 1ull << bucket : UINT64_MAX;
-}
-
-/* Returns the slice in which a call began. */
-static size_t slice_of(const struct ip_latencies *l, uint64_t start)
-{
-	uint64_t ns = start > l->trace->begin
-			      ? ip_recording_ns(l->trace->session, start - l->trace->begin)
-			      : 0;
-	size_t slice = ns / l->slice_ns;
-
-	return slice < l->nslices ? slice : l->nslices - 1;
 }
 
 /* Returns whether a closed frame is a call whose duration is known. */
@@ -47,6 +25,24 @@ static bool is_wanted(const struct ip_latencies *l, const struct ip_frame *frame
 	return !l->skip && l->selected[frame->function] &&
 	       !(frame->flags & (IP_FRAME_SUSPECT | IP_FRAME_EARLIER)) &&
 	       (how == IP_END_EXIT || how == IP_END_UNWOUND);
+}
+
+/* Counts a call in the slice in which it began. */
+static void count_in_slice(struct ip_latencies *l, struct ip_latency *f, uint64_t start,
+			   unsigned bucket)
+{
+	const size_t slice = ip_latency_slice_of(&l->slices, l->trace->session, start);
+	const size_t cells = l->slices.n * IP_LATENCY_BUCKETS;
+
+	if (!f->over_time && !l->too_large) {
+		l->bytes += cells * sizeof(*f->over_time);
+		l->too_large = l->slices.n > SIZE_MAX / (IP_LATENCY_BUCKETS * 8) ||
+			       l->bytes > IP_LATENCY_OVER_TIME_MAX;
+		f->over_time = l->too_large ? NULL : calloc(cells, sizeof(*f->over_time));
+		l->failed |= !f->over_time;
+	}
+	if (f->over_time)
+		f->over_time[slice * IP_LATENCY_BUCKETS + bucket]++;
 }
 
 static void count(struct ip_latencies *l, struct ip_latency *f, const struct ip_frame *frame,
@@ -64,16 +60,14 @@ static void count(struct ip_latencies *l, struct ip_latency *f, const struct ip_
 	f->total += ns;
 	f->calls[bucket]++;
 	f->until_tail += !!(frame->flags & IP_FRAME_TAIL);
+	if (l->durations && !f->durations) {
+		f->durations = calloc(1, sizeof(*f->durations));
+		l->failed |= !f->durations;
+	}
 	if (f->durations)
 		ip_histogram_add(f->durations, ns);
-	if (!l->nslices)
-		return;
-	if (!f->over_time)
-		f->over_time = calloc(l->nslices * IP_LATENCY_BUCKETS, sizeof(*f->over_time));
-	if (f->over_time)
-		f->over_time[slice_of(l, frame->start) * IP_LATENCY_BUCKETS + bucket]++;
-	else
-		l->failed = true;
+	if (l->slices.n)
+		count_in_slice(l, f, frame->start, bucket);
 }
 
 static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
@@ -189,9 +183,22 @@ static void *create_part(void *context)
 	return NULL;
 }
 
+static int tell_failure(const struct ip_latencies *l)
+{
+	char most[16];
+
+	if (!l->too_large)
+		return ip_error("out of memory");
+	return ip_error("%s: calls over time in %zu intervals would take more than %s of memory: "
+			"choose fewer functions, or longer intervals",
+			l->trace->dir, l->slices.n, ip_format_size(IP_LATENCY_OVER_TIME_MAX, most));
+}
+
 static int end_part(void *part)
 {
-	return ((struct ip_latencies *)part)->failed ? ip_error("out of memory") : 0;
+	const struct ip_latencies *l = part;
+
+	return l->failed ? tell_failure(l) : 0;
 }
 
 static void merge_latency(struct ip_latency *to, struct ip_latency *f, size_t nslices)
@@ -203,6 +210,12 @@ static void merge_latency(struct ip_latency *to, struct ip_latency *f, size_t ns
 	to->total += f->total;
 	for (unsigned b = 0; b < IP_LATENCY_BUCKETS; b++)
 		to->calls[b] += f->calls[b];
+	if (!to->durations) {
+		to->durations = f->durations;
+		f->durations = NULL;
+	} else if (f->durations) {
+		ip_histogram_merge(to->durations, f->durations);
+	}
 	if (!to->over_time) {
 		to->over_time = f->over_time;
 		f->over_time = NULL;
@@ -218,7 +231,7 @@ static int merge_part(void *first, void *part)
 
 	for (size_t i = 0; i < to->nfunctions; i++)
 		if (l->functions[i].count)
-			merge_latency(&to->functions[i], &l->functions[i], to->nslices);
+			merge_latency(&to->functions[i], &l->functions[i], to->slices.n);
 	return 0;
 }
 
@@ -230,7 +243,7 @@ static void destroy_part(void *part)
 static void *copy_part(void *part)
 {
 	struct ip_latencies *l = part, *copy = malloc(sizeof(*copy));
-	const size_t n = l->nslices * IP_LATENCY_BUCKETS;
+	const size_t n = l->slices.n * IP_LATENCY_BUCKETS;
 
 	if (!copy)
 		return NULL;
@@ -242,6 +255,7 @@ static void *copy_part(void *part)
 		if (!l->functions[i].count)
 			continue;
 		*f = l->functions[i];
+		f->durations = NULL; /* what is shown meanwhile has no percentiles */
 		if (!f->over_time)
 			continue;
 		f->over_time = malloc(n * sizeof(*f->over_time));
@@ -261,15 +275,28 @@ static void complete(void *part, uint64_t events)
 	((struct ip_latencies *)part)->events = events;
 }
 
-int ip_latencies_collect(struct ip_trace_reader *trace, const bool *selected, size_t nslices,
-			 uint32_t tid, struct ip_latencies **ret)
+/* Returns bytes that the latencies take at most. */
+static size_t size_of(const struct ip_latencies *l)
+{
+	const size_t over_time =
+		l->slices.n * IP_LATENCY_BUCKETS * sizeof(*l->functions->over_time);
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->nfunctions; i++)
+		n += l->selected[i];
+	return l->nfunctions * sizeof(*l->functions) + n * over_time;
+}
+
+int ip_latencies_collect(struct ip_trace_reader *trace, const struct ip_latency_options *options,
+			 struct ip_latencies **ret)
 {
 	static const struct ip_frames_ops ops = {.closed = on_closed};
-	struct ip_latencies options = {.nfunctions = trace->session->nfunctions,
-				       .trace = trace,
-				       .selected = selected,
-				       .tid = tid,
-				       .nslices = nslices};
+	struct ip_latencies begun = {.nfunctions = trace->session->nfunctions,
+				     .trace = trace,
+				     .selected = options->selected,
+				     .tid = options->tid,
+				     .slices = options->slices,
+				     .durations = options->durations};
 	const struct ip_trace_parts parts = {
 		.create = create_part,
 		.end = end_part,
@@ -278,16 +305,11 @@ int ip_latencies_collect(struct ip_trace_reader *trace, const bool *selected, si
 		.copy = copy_part,
 		.complete = complete,
 		.visitor = {.ops = &ops, .run = on_run, .words = take_words},
-		.context = &options,
-		.size = options.nfunctions *
-			(sizeof(*options.functions) +
-			 nslices * IP_LATENCY_BUCKETS * sizeof(*options.functions->over_time))};
+		.context = &begun,
+		.size = size_of(&begun)};
 	uint64_t events;
 	void *part;
 
-	if (nslices)
-		options.slice_ns =
-			ip_recording_ns(trace->session, trace->end - trace->begin) / nslices + 1;
 	if (ip_trace_reader_visit_parts(trace, &parts, &part, &events) < 0)
 		return -1;
 	*ret = part;
@@ -295,8 +317,8 @@ int ip_latencies_collect(struct ip_trace_reader *trace, const bool *selected, si
 }
 
 /* chosen NULL: values are not chosen. */
-static int collect_by_value(struct ip_trace_reader *trace, const bool *selected, const char *value,
-			    uint32_t tid, const struct ip_value_choice *chosen,
+static int collect_by_value(struct ip_trace_reader *trace, const struct ip_latency_options *options,
+			    const char *value, const struct ip_value_choice *chosen,
 			    struct ip_latencies **ret)
 {
 	static const struct ip_frames_ops ops = {
@@ -307,14 +329,15 @@ static int collect_by_value(struct ip_trace_reader *trace, const bool *selected,
 	if (!l)
 		return ip_error("out of memory");
 	l->trace = trace;
-	l->selected = selected;
-	l->tid = tid;
+	l->selected = options->selected;
+	l->tid = options->tid;
+	l->slices = options->slices;
 	l->groups = ip_groups_create(trace, IP_GROUP_BY_VALUE, value);
 	if (l->groups)
 		l->groups->values->chosen = chosen;
 	if (!l->groups || ip_trace_reader_visit(trace, &visitor, &l->events) < 0 || l->failed) {
 		if (l->failed)
-			ip_error("out of memory");
+			tell_failure(l);
 		ip_latencies_destroy(l);
 		return -1;
 	}
@@ -322,12 +345,13 @@ static int collect_by_value(struct ip_trace_reader *trace, const bool *selected,
 	return 0;
 }
 
-int ip_latencies_collect_by_value(struct ip_trace_reader *trace, const bool *selected,
-				  const char *value, uint32_t tid, struct ip_latencies **ret)
+int ip_latencies_collect_by_value(struct ip_trace_reader *trace,
+				  const struct ip_latency_options *options, const char *value,
+				  struct ip_latencies **ret)
 {
 	struct ip_latencies *l;
 	struct ip_value_choice *chosen = NULL;
-	int done = collect_by_value(trace, selected, value, tid, NULL, &l);
+	int done = collect_by_value(trace, options, value, NULL, &l);
 
 	if (done < 0)
 		return -1;
@@ -335,11 +359,11 @@ int ip_latencies_collect_by_value(struct ip_trace_reader *trace, const bool *sel
 		*ret = l;
 		return 0;
 	}
-	done = ip_value_choice_find(trace, l->groups->values, selected, tid, IP_VALUES_BY_TOTAL,
-				    &chosen);
+	done = ip_value_choice_find(trace, l->groups->values, options->selected, options->tid,
+				    IP_VALUES_BY_TOTAL, &chosen);
 	ip_latencies_destroy(l);
 	if (done == 0)
-		done = collect_by_value(trace, selected, value, tid, chosen, ret);
+		done = collect_by_value(trace, options, value, chosen, ret);
 	if (done == 0)
 		(*ret)->groups->values->chosen = NULL;
 	ip_value_choice_destroy(chosen);
@@ -359,37 +383,4 @@ void ip_latencies_destroy(struct ip_latencies *l)
 	ip_groups_destroy(l->groups);
 	free(l->functions);
 	free(l);
-}
-
-void ip_latency_peaks(const struct ip_latency *latency, bool ret[IP_LATENCY_BUCKETS])
-{
-	const uint64_t *n = latency->calls;
-	int last = -1;	     /* the last peak so far */
-	uint64_t lowest = 0; /* lowest bucket since last */
-
-	for (unsigned b = 0; b < IP_LATENCY_BUCKETS; b++) {
-		uint64_t before = b ? n[b - 1] : 0,
-			 behind = b + 1 < IP_LATENCY_BUCKETS ? n[b + 1] : 0;
-		/* of equal neighbours the first is the peak */
-		bool top = n[b] && n[b] > before && n[b] >= behind &&
-			   n[b] * PEAK_SHARE >= latency->count;
-
-		ret[b] = false;
-		if (last >= 0 && n[b] < lowest)
-			lowest = n[b];
-		if (!top)
-			continue;
-		if (last < 0 || 2 * lowest <= (n[last] < n[b] ? n[last] : n[b])) {
-			ret[b] = true;
-		} else if (n[b] > n[last]) {
-			/* there is no valley between them: they are one peak, and the higher
-			 * bucket stands for it */
-			ret[last] = false;
-			ret[b] = true;
-		} else {
-			continue;
-		}
-		last = b;
-		lowest = n[b];
-	}
 }

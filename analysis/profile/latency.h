@@ -18,10 +18,21 @@
 #include "analysis/callstack/trace.h"
 #include "analysis/profile/groups.h"
 #include "analysis/profile/histogram.h"
+#include "analysis/profile/latency_slices.h"
 
 /* Bucket 0 holds durations below 1 ns. Bucket b holds those from 2^(b - 1) ns up to, but not
  * including, 2^b ns. */
 #define IP_LATENCY_BUCKETS 65u
+
+/* Bytes that calls over time may take. */
+#define IP_LATENCY_OVER_TIME_MAX (1ull << 30)
+
+struct ip_latency_options {
+	const bool *selected; /* by function */
+	uint32_t tid;	      /* 0: all threads */
+	struct ip_latency_slices slices;
+	bool durations; /* for percentiles; by value they are always there */
+};
 
 struct ip_latency {
 	uint64_t calls[IP_LATENCY_BUCKETS];
@@ -33,34 +44,36 @@ struct ip_latency {
 	/* By [slice * IP_LATENCY_BUCKETS + bucket], where slice is the slice in which the call
 	 * began. NULL: not wanted, or no calls. */
 	uint32_t *over_time;
-	struct ip_histogram *durations; /* of these calls, in ns; by value only */
+	struct ip_histogram *durations; /* of these calls, in ns; NULL: not wanted, or no calls */
 };
 
 struct ip_latencies {
 	struct ip_latency *functions; /* as in session->functions; by value as in groups->groups */
 	size_t nfunctions;
 	struct ip_groups *groups; /* NULL: not by value */
-	size_t nslices;
-	uint64_t slice_ns;
+	struct ip_latency_slices slices;
 	uint64_t events;
 	/* Private: */
 	struct ip_trace_reader *trace;
 	const bool *selected;
 	uint32_t tid;
-	bool skip, failed;
+	bool durations;
+	bool skip, failed, too_large;
+	uint64_t bytes; /* of calls over time */
 	const struct ip_thread_packets *thread;
 	const uint64_t *payload; /* that came with the current event */
 	size_t room;		 /* size of functions, by value */
 };
 
-/* Reads the whole trace. nslices 0: nothing over time. tid 0: all threads. Returns 0, or -1 with
- * an error. */
-int ip_latencies_collect(struct ip_trace_reader *trace, const bool *selected, size_t nslices,
-			 uint32_t tid, struct ip_latencies **ret);
-/* Does the same for each value of a function (NAME or NAME/log2), without slices. Where there are
- * too many values, those with the largest total have groups. */
-int ip_latencies_collect_by_value(struct ip_trace_reader *trace, const bool *selected,
-				  const char *value, uint32_t tid, struct ip_latencies **ret);
+/* Reads the whole trace. Returns 0, or -1 with an error: calls over time take more than
+ * IP_LATENCY_OVER_TIME_MAX, too. */
+int ip_latencies_collect(struct ip_trace_reader *trace, const struct ip_latency_options *options,
+			 struct ip_latencies **ret);
+/* Does the same for each value of a function (NAME or NAME/log2). Where there are too many values,
+ * those with the largest total have groups. */
+int ip_latencies_collect_by_value(struct ip_trace_reader *trace,
+				  const struct ip_latency_options *options, const char *value,
+				  struct ip_latencies **ret);
 void ip_latencies_destroy(struct ip_latencies *latencies);
 
 /* Return the bounds of a bucket in ns: it begins at ip_latency_from() and ends before

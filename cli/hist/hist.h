@@ -11,6 +11,7 @@
 #include "analysis/read/names.h"
 #include "cli/filter_options.h"
 #include "cli/live_counts.h"
+#include "common/json.h"
 #include "service/processes.h"
 
 struct cli_hist {
@@ -21,8 +22,9 @@ struct cli_hist {
 	const struct ip_latencies *latencies;  /* NULL: logged calls are not read */
 	const struct ip_tree_threads *threads; /* of the trace; NULL: all are shown */
 	const struct ip_counts *counts;
-	const char *by; /* "value:NAME"; NULL: by function */
-	int pid;	/* process of a session that goes on; 0: a trace, or several */
+	const char *by;	      /* "value:NAME"; NULL: by function */
+	uint64_t interval_ns; /* slices of the latencies are shown as intervals; 0: as a picture */
+	int pid;	      /* process of a session that goes on; 0: a trace, or several */
 	const struct cli_live_counts *live; /* sessions that go on; NULL: a trace */
 	uint32_t *order; /* functions, or groups by value, the most expensive first */
 	size_t n;
@@ -48,10 +50,20 @@ int cli_hist_order(struct cli_hist *h, const bool *selected, size_t limit);
 int cli_hist_text(const struct cli_hist *h); /* 0, or -1 with an error */
 void cli_hist_json(const struct cli_hist *h);
 
+/* hist_intervals.c. Print the histogram of one function, or value, in each interval. */
+void cli_hist_intervals_text(const struct cli_hist *h, const struct ip_latency *f);
+void cli_hist_intervals_json(struct ip_json *j, const struct cli_hist *h,
+			     const struct ip_latency *f);
+
+/* Writes an element of "buckets". to UINT64_MAX: it has no upper bound. */
+void cli_hist_bucket_json(struct ip_json *j, uint64_t from, uint64_t to, uint64_t calls, bool peak);
+
 struct cli_hist_options {
 	struct cli_filter filter;
-	uint64_t interval_ns; /* of a session: time between repeated outputs; 0: one output */
-	const char *by;	      /* "value:NAME", "value:NAME/log2"; NULL: by function */
+	/* of a session: time between repeated outputs; 0: one output. Of a trace: length of the
+	 * intervals; 0: none */
+	uint64_t interval_ns;
+	const char *by; /* "value:NAME", "value:NAME/log2"; NULL: by function */
 	bool over_time, json;
 	bool is_process; /* -p, --name and the like */
 };

@@ -9,6 +9,7 @@
 
 #include "cli/elide.h"
 #include "cli/hist/hist.h"
+#include "cli/hist/hist_lines.h"
 #include "cli/report/report.h"
 #include "cli/report/thread_lines.h"
 #include "cli/report/value_note.h"
@@ -193,31 +194,25 @@ static void print_bars(const struct histogram *f)
 	}
 }
 
-/* Prints a heat map. Rows are buckets, the longest durations on top. A darker cell has more
- * calls: each shade stands for four times as many as the shade before. */
+/* Prints a heat map. Rows are buckets, the longest durations on top. */
 static void print_heat(const struct cli_hist *h, const struct ip_latency *f)
 {
-	static const char shades[] = " .:-=+*#%@";
 	unsigned first, last;
 	char from[16], length[16];
 
 	bounds(f->calls, IP_LATENCY_BUCKETS, &first, &last);
 	for (unsigned b = last + 1; b-- > first;) {
 		ip_print(stdout, "%9s |", ip_format_ns(ip_latency_from(b), from));
-		for (size_t s = 0; s < h->latencies->nslices; s++) {
+		for (size_t s = 0; s < h->latencies->slices.n; s++) {
 			uint32_t n = f->over_time[s * IP_LATENCY_BUCKETS + b];
-			unsigned shade = n ? 1 + (31 - __builtin_clz(n)) / 2 : 0;
 
-			ip_print(stdout, "%c",
-				 shades[shade < sizeof(shades) - 1 ? shade : sizeof(shades) - 2]);
+			ip_print(stdout, "%c", cli_hist_shade(n));
 		}
 		ip_print(stdout, "|\n");
 	}
-	ip_print(stdout, "%9s  0%*s\n", "", (int)h->latencies->nslices - 1,
-		 ip_format_ns((double)h->latencies->slice_ns * h->latencies->nslices, length));
-	ip_print(stdout,
-		 "%9s  calls in a cell: . 1 to 3, : to 15, - to 63, = to 255, + to 1023, ...\n",
-		 "");
+	ip_print(stdout, "%9s  0%*s\n", "", (int)h->latencies->slices.n - 1,
+		 ip_format_ns((double)h->latencies->slices.ns * h->latencies->slices.n, length));
+	cli_hist_print_shades(9);
 }
 
 int cli_hist_text(const struct cli_hist *h)
@@ -234,27 +229,44 @@ int cli_hist_text(const struct cli_hist *h)
 			ip_print(stdout, "\n");
 		if (print_head(h, h->order[i], &f) < 0)
 			return -1;
-		if (h->latencies && h->latencies->nslices && f.logged)
-			print_heat(h, f.logged);
-		else
+		if (!h->latencies || !h->latencies->slices.n || !f.logged)
 			print_bars(&f);
+		else if (h->interval_ns)
+			cli_hist_intervals_text(h, f.logged);
+		else
+			print_heat(h, f.logged);
 	}
+	if (h->interval_ns)
+		cli_hist_print_line_note();
 	if (h->latencies && h->latencies->groups)
 		cli_value_note(h->latencies->groups->values, "total");
 	return 0;
 }
 
+void cli_hist_bucket_json(struct ip_json *j, uint64_t from, uint64_t to, uint64_t calls, bool peak)
+{
+	ip_json_object(j, NULL);
+	ip_json_uint(j, "from_ns", from);
+	if (to == UINT64_MAX)
+		ip_json_string(j, "to_ns", NULL);
+	else
+		ip_json_uint(j, "to_ns", to);
+	ip_json_uint(j, "calls", calls);
+	ip_json_bool(j, "peak", peak);
+	ip_json_end_object(j);
+}
+
 static void json_over_time(struct ip_json *j, const struct cli_hist *h, const struct ip_latency *f)
 {
 	ip_json_array(j, "over_time");
-	for (size_t s = 0; s < h->latencies->nslices; s++)
+	for (size_t s = 0; s < h->latencies->slices.n; s++)
 		for (unsigned b = 0; b < IP_LATENCY_BUCKETS; b++) {
 			uint32_t n = f->over_time[s * IP_LATENCY_BUCKETS + b];
 
 			if (!n)
 				continue;
 			ip_json_object(j, NULL);
-			ip_json_uint(j, "begin_ns", s * h->latencies->slice_ns);
+			ip_json_uint(j, "begin_ns", s * h->latencies->slices.ns);
 			ip_json_uint(j, "from_ns", ip_latency_from(b));
 			ip_json_uint(j, "calls", n);
 			ip_json_end_object(j);
@@ -318,8 +330,9 @@ void cli_hist_json(const struct cli_hist *h)
 		json_processes(&j, h);
 		ip_json_uint(&j, "ts", ip_recording_since_start(h->session, h->counts->tsc));
 	}
-	if (h->latencies && h->latencies->nslices)
-		ip_json_uint(&j, "slice_ns", h->latencies->slice_ns);
+	if (h->latencies && h->latencies->slices.n)
+		ip_json_uint(&j, h->interval_ns ? "interval_ns" : "slice_ns",
+			     h->latencies->slices.ns);
 	if (h->latencies && h->latencies->groups) {
 		ip_json_uint(&j, "other_values", h->latencies->groups->values->others);
 		ip_json_string(&j, "by", h->by);
@@ -356,19 +369,15 @@ void cli_hist_json(const struct cli_hist *h)
 		for (unsigned b = 0; b < f.nbuckets; b++) {
 			if (!f.calls[b])
 				continue;
-			ip_json_object(&j, NULL);
-			ip_json_uint(&j, "from_ns", f.from[b]);
-			if (f.to[b] == UINT64_MAX)
-				ip_json_string(&j, "to_ns", NULL);
-			else
-				ip_json_uint(&j, "to_ns", f.to[b]);
-			ip_json_uint(&j, "calls", f.calls[b]);
-			ip_json_bool(&j, "peak", f.peaks[b]);
-			ip_json_end_object(&j);
+			cli_hist_bucket_json(&j, f.from[b], f.to[b], f.calls[b], f.peaks[b]);
 		}
 		ip_json_end_array(&j);
-		if (h->latencies && h->latencies->nslices && f.logged)
-			json_over_time(&j, h, f.logged);
+		if (h->latencies && h->latencies->slices.n && f.logged) {
+			if (h->interval_ns)
+				cli_hist_intervals_json(&j, h, f.logged);
+			else
+				json_over_time(&j, h, f.logged);
+		}
 		ip_json_end_object(&j);
 	}
 	ip_json_end_array(&j);
