@@ -8,12 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analysis/profile/trace_counts.h"
 #include "cli/args/operands.h"
 #include "cli/args/processes.h"
 #include "cli/cli.h"
 #include "cli/elide.h"
-#include "cli/filter/filter_check.h"
 #include "cli/filter_options.h"
 #include "cli/hist/hist.h"
 #include "cli/screen/reading_screen.h"
@@ -49,7 +47,6 @@ static const char help[] =
 #define SLICES_MIN 16u
 #define SLICES_MAX 256u
 #define NO_SLICES  12u
-#define BY_VALUE   "value:"
 
 /* A histogram that the process made does not tell threads or times. */
 static void warn_of_measured(const struct cli_hist *h)
@@ -111,73 +108,36 @@ static struct ip_latency_slices slices_of(const struct ip_trace_reader *trace,
 
 static int show(const char *dir, const struct cli_hist_options *o)
 {
-	struct cli_hist h = {.dir = dir};
+	struct cli_hist_trace t = {0};
 	struct cli_reading_screen screen = {.print = print_so_far};
 	struct so_far so_far;
-	struct ip_trace_reader *trace = NULL;
-	struct ip_names *names = NULL;
-	struct ip_tree_threads *threads = NULL;
-	struct ip_latencies *latencies = NULL;
-	struct ip_latency_options wanted = {0};
-	struct ip_counts *counts = NULL;
-	_cleanup_free_ bool *selected = NULL;
-	int ret = cli_reading_screen_open(o->json ? NULL : &screen, dir, o->filter.process, &trace);
+	int ret = cli_hist_open(dir, o, o->json ? NULL : &screen, &t);
 
 	if (ret == 0) {
-		cli_reader_use_jobs(trace, o->filter.jobs);
-		selected = cli_reader_select(trace, o->filter.functions);
-		names = ip_names_create(trace->session);
-		if (names && o->filter.full_names)
-			ip_names_use_full(names);
-		ret = selected && names ? ip_counts_of_trace(trace, &counts) : -1;
-	}
-	h.session = trace ? trace->session : NULL;
-	h.counts = counts;
-	/* measured calls belong to threads that are not known: cli_hist_order() tells that */
-	if (ret == 0 && !cli_hist_any_measured(&h))
-		ret = cli_filter_check(trace, &o->filter);
-	if (ret == 0 && o->filter.tid)
-		ret = ip_tree_threads_create(trace, false, &threads);
-	if (ret == 0) {
-		h.by = o->by;
-		h.interval_ns = o->interval_ns;
-		h.lost = trace->lost;
-		h.names = names;
-		h.threads = threads;
-		so_far = (struct so_far){&h, selected, o->filter.limit};
+		const struct ip_latency_slices slices = slices_of(t.reader, o);
+
+		so_far = (struct so_far){&t.hist, t.selected, o->filter.limit};
 		screen.context = &so_far;
 		if (!o->json)
-			cli_reading_screen_begin(&screen, trace);
-		wanted.selected = selected;
-		wanted.tid = o->filter.tid;
-		wanted.slices = slices_of(trace, o);
-		ret = o->by ? ip_latencies_collect_by_value(trace, &wanted,
-							    o->by + strlen(BY_VALUE), &latencies)
-			    : ip_latencies_collect(trace, &wanted, &latencies);
-		cli_reading_screen_end(&screen, trace);
+			cli_reading_screen_begin(&screen, t.reader);
+		ret = cli_hist_collect(&t, o, &slices, false);
+		cli_reading_screen_end(&screen, t.reader);
 	}
+	if (ret == 0)
+		ret = cli_hist_order(&t.hist, t.selected, o->filter.limit);
 	if (ret == 0) {
-		h.latencies = latencies;
-		ret = cli_hist_order(&h, selected, o->filter.limit);
-	}
-	if (ret == 0) {
-		cli_reader_warn(trace);
-		warn_of_measured(&h);
+		cli_reader_warn(t.reader);
+		warn_of_measured(&t.hist);
 		if (o->json)
-			cli_hist_json(&h);
+			cli_hist_json(&t.hist);
 		else
-			ret = cli_hist_text(&h);
+			ret = cli_hist_text(&t.hist);
 	}
 	if (ret == 0)
 		ret = cli_reader_check_stdout();
 	if (ret == 0)
 		cli_reading_screen_leave(&screen);
-	free(h.order);
-	ip_latencies_destroy(latencies);
-	ip_counts_destroy(counts);
-	ip_tree_threads_destroy(threads);
-	ip_names_destroy(names);
-	ip_trace_reader_close(trace);
+	cli_hist_close(&t);
 	return ret;
 }
 
@@ -188,7 +148,7 @@ static bool is_process(const char *operand, int *ret)
 	       ip_parse_pid(operand, ret) == 0;
 }
 
-enum { OPT_OVER_TIME = 256, OPT_INTERVAL, OPT_JSON, OPT_BY };
+enum { OPT_OVER_TIME = 256, OPT_INTERVAL, OPT_JSON, OPT_BY, OPT_DIFF };
 
 static int take(const char *command, int option, void *context)
 {
@@ -210,11 +170,16 @@ static int take(const char *command, int option, void *context)
 			return cli_usage(command, "--interval needs a time above 0");
 		break;
 	case OPT_BY:
-		if (strncmp(optarg, BY_VALUE, strlen(BY_VALUE)) || !optarg[strlen(BY_VALUE)])
+		if (strncmp(optarg, CLI_HIST_BY, strlen(CLI_HIST_BY)) ||
+		    !optarg[strlen(CLI_HIST_BY)])
 			return cli_usage(
 				command, "--by value:NAME, not '%s': is 'value:%s' meant?", optarg,
-				strncmp(optarg, BY_VALUE, strlen(BY_VALUE)) ? optarg : "NAME");
+				strncmp(optarg, CLI_HIST_BY, strlen(CLI_HIST_BY)) ? optarg
+										  : "NAME");
 		o->by = optarg;
+		break;
+	case OPT_DIFF:
+		o->other = optarg;
 		break;
 	case OPT_JSON:
 		o->json = true;
@@ -234,6 +199,7 @@ static int parse(int argc, char **argv, struct cli_hist_options *o)
 		CLI_FILTER_PROCESS,
 		{"by", required_argument, NULL, OPT_BY},
 		{"over-time", no_argument, NULL, OPT_OVER_TIME},
+		{"diff", required_argument, NULL, OPT_DIFF},
 		{"interval", required_argument, NULL, OPT_INTERVAL},
 		{"json", no_argument, NULL, OPT_JSON},
 		CLI_FILTER_FULL_NAMES,
@@ -261,6 +227,33 @@ static bool are_processes(int argc, char **argv)
 	return all;
 }
 
+/* Checks what goes with what. Returns -1: go on; else the exit code. */
+static int check(const char *command, const struct cli_hist_options *o)
+{
+	if (o->is_process && o->by)
+		return cli_usage(command, "histograms of a process know no values: --by is for "
+					  "traces");
+	if (o->is_process && o->filter.process)
+		return cli_usage(command,
+				 "--process is for traces: PIDs, --name and the like choose "
+				 "live processes");
+	if (o->is_process && o->filter.tid)
+		return cli_usage(command, "histograms of a process know no thread: --tid is for "
+					  "traces");
+	if (o->is_process && o->other)
+		return cli_usage(command, "--diff compares two traces, and no processes");
+	if (o->is_process && o->over_time && !o->interval_ns)
+		return cli_usage(command, "histograms of a process know no time: --over-time goes "
+					  "with --interval there");
+	if (o->other && (o->over_time || o->interval_ns))
+		return cli_usage(command, "--diff compares whole traces: it does not go with "
+					  "--over-time and --interval");
+	if (o->other && o->filter.tid)
+		return cli_usage(command, "--diff does not go with --tid: the other trace has "
+					  "other threads");
+	return -1;
+}
+
 int cmd_hist(int argc, char **argv)
 {
 	struct ip_service_choice choice = {0};
@@ -283,19 +276,12 @@ int cmd_hist(int argc, char **argv)
 		o.is_process = true;
 		choice = (struct ip_service_choice){.pids = &pid, .npids = 1};
 	}
-	if (o.is_process && o.by)
-		return cli_usage(argv[0], "histograms of a process know no values: --by is for "
-					  "traces");
-	if (o.is_process && o.filter.process)
-		return cli_usage(argv[0],
-				 "--process is for traces: PIDs, --name and the like choose "
-				 "live processes");
-	if (o.is_process && (o.over_time || o.filter.tid))
-		return cli_usage(argv[0], "histograms of a process know no time and no thread: "
-					  "--over-time and --tid are for traces");
+	code = check(argv[0], &o);
+	if (code >= 0)
+		return code;
 	/* where the user leaves a pager, this process ends without a message */
 	signal(SIGPIPE, SIG_DFL);
 	if (o.is_process)
 		return cli_hist_live(&choice, &o);
-	return show(operand, &o) < 0 ? cli_fail() : 0;
+	return (o.other ? cli_hist_show_diff(operand, &o) : show(operand, &o)) < 0 ? cli_fail() : 0;
 }

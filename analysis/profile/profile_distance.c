@@ -14,7 +14,6 @@
 
 #include <math.h>
 
-#define DEVIATIONS 3.0
 #define STEPS	   (IP_HISTOGRAM_ROWS * IP_HISTOGRAM_STEPS)
 #define SLICES_MIN 16u /* slices with calls: of fewer nothing is known about phases */
 
@@ -77,10 +76,12 @@ void ip_profile_compare(const struct ip_profile *first, const struct ip_profile 
 			size_t nbins, struct ip_profile_distance *ret)
 {
 	uint64_t up_to1 = 0, up_to2 = 0;
-	double n1, n2, e1, e2;
+	double n1, n2;
 
 	*ret = (struct ip_profile_distance){.n1 = sum_of(first->calls, nbins),
 					    .n2 = sum_of(second->calls, nbins),
+					    .effect1 = 1,
+					    .effect2 = 1,
 					    .distance = NAN,
 					    .shift = NAN,
 					    .by_chance = NAN};
@@ -88,8 +89,8 @@ void ip_profile_compare(const struct ip_profile *first, const struct ip_profile 
 		return;
 	n1 = ret->n1;
 	n2 = ret->n2;
-	e1 = design_effect(first, nbins, ret->n1);
-	e2 = design_effect(second, nbins, ret->n2);
+	ret->effect1 = design_effect(first, nbins, ret->n1);
+	ret->effect2 = design_effect(second, nbins, ret->n2);
 	ret->distance = ret->shift = ret->by_chance = 0;
 	for (size_t b = 0; b + 1 < nbins; b++) {
 		double difference, both;
@@ -100,7 +101,8 @@ void ip_profile_compare(const struct ip_profile *first, const struct ip_profile 
 		both = (double)(up_to1 + up_to2) / (n1 + n2);
 		ret->distance += fabs(difference);
 		ret->shift += difference;
-		ret->by_chance += DEVIATIONS * sqrt(both * (1 - both) * (e1 / n1 + e2 / n2));
+		ret->by_chance += IP_PROFILE_DEVIATIONS *
+				  sqrt(both * (1 - both) * (ret->effect1 / n1 + ret->effect2 / n2));
 	}
 }
 

@@ -26,6 +26,8 @@
 /* Where chance alone might make a distance as large as this, in powers of two, not to see one tells
  * nothing. */
 #define IP_PROFILE_BLIND 0.5
+/* What is taken for chance, in standard deviations. */
+#define IP_PROFILE_DEVIATIONS 3.0
 
 struct ip_profile {
 	const uint64_t *calls; /* by bin */
@@ -44,6 +46,8 @@ enum ip_profile_verdict {
 
 struct ip_profile_distance {
 	uint64_t n1, n2; /* calls */
+	/* design effects: the factors by which there are effectively fewer calls; 1 or more */
+	double effect1, effect2;
 	double distance; /* in bins; NAN: one has no calls */
 	/* of distance: what is not undone by other calls. Positive: calls of the second profile
 	 * last longer, by so many bins in the mean. */

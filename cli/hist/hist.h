@@ -14,6 +14,8 @@
 #include "common/json.h"
 #include "service/processes.h"
 
+#define CLI_HIST_BY "value:" /* what --by begins with */
+
 struct cli_hist {
 	const char *dir;
 	const struct ip_recording *session;
@@ -29,6 +31,22 @@ struct cli_hist {
 	uint32_t *order; /* functions, or groups by value, the most expensive first */
 	size_t n;
 };
+
+/* The histogram of one function. Either its calls were logged, or the process made the histogram
+ * (--payload hist). */
+struct cli_histogram {
+	uint64_t until_tail;		 /* calls whose time ends at a tail call */
+	uint64_t count, min, max, total; /* ns */
+	uint64_t self;
+	bool has_self;
+	unsigned nbuckets;
+	uint64_t calls[IP_LATENCY_BUCKETS], from[IP_LATENCY_BUCKETS], to[IP_LATENCY_BUCKETS];
+	bool peaks[IP_LATENCY_BUCKETS];
+	const struct ip_latency *logged; /* NULL: the function was not logged */
+};
+
+/* Makes the histogram of an element of order. */
+void cli_hist_make(const struct cli_hist *h, uint32_t item, struct cli_histogram *ret);
 
 /* Of an element of order. */
 uint64_t cli_hist_calls(const struct cli_hist *h, uint32_t item);
@@ -58,15 +76,48 @@ void cli_hist_intervals_json(struct ip_json *j, const struct cli_hist *h,
 /* Writes an element of "buckets". to UINT64_MAX: it has no upper bound. */
 void cli_hist_bucket_json(struct ip_json *j, uint64_t from, uint64_t to, uint64_t calls, bool peak);
 
+/* Writes "calls" to "buckets" of a histogram. */
+void cli_hist_figures_json(struct ip_json *j, const struct cli_hist *h, uint32_t item,
+			   const struct cli_histogram *f);
+/* Writes the value of a group: "value", "value_is", and bounds of a range. */
+void cli_hist_value_json(struct ip_json *j, const struct ip_value_group *group);
+
 struct cli_hist_options {
 	struct cli_filter filter;
 	/* of a session: time between repeated outputs; 0: one output. Of a trace: length of the
 	 * intervals; 0: none */
 	uint64_t interval_ns;
-	const char *by; /* "value:NAME", "value:NAME/log2"; NULL: by function */
+	const char *by;	   /* "value:NAME", "value:NAME/log2"; NULL: by function */
+	const char *other; /* --diff: the trace to compare with; NULL: none */
 	bool over_time, json;
 	bool is_process; /* -p, --name and the like */
 };
+
+/* hist_load.c: a trace, and what is shown of it. All zero: there is none. */
+struct cli_hist_trace {
+	struct cli_hist hist;
+	struct ip_trace_reader *reader;
+	struct ip_names *names;
+	struct ip_tree_threads *threads;
+	struct ip_latencies *latencies;
+	struct ip_counts *counts;
+	bool *selected;
+};
+
+struct cli_reading_screen;
+
+/* Opens a trace; screen as in cli_reading_screen_open(). Returns 0, or -1 with an error; to be
+ * closed in both cases. */
+int cli_hist_open(const char *dir, const struct cli_hist_options *options,
+		  struct cli_reading_screen *screen, struct cli_hist_trace *ret);
+/* Reads it. durations: as in struct ip_latency_options. Returns 0, or -1 with an error. */
+int cli_hist_collect(struct cli_hist_trace *trace, const struct cli_hist_options *options,
+		     const struct ip_latency_slices *slices, bool durations);
+void cli_hist_close(struct cli_hist_trace *trace);
+
+/* hist_diff.c. Shows how a trace differs from that of the options. Returns 0, or -1 with an error.
+ */
+int cli_hist_show_diff(const char *dir, const struct cli_hist_options *options);
 
 /* hist_live.c. Shows the histograms of the sessions of processes. Returns the exit code. */
 int cli_hist_live(const struct ip_service_choice *choice, const struct cli_hist_options *options);

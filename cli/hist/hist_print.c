@@ -21,92 +21,6 @@
 
 #define BAR 50u
 
-/* The histogram of one function. Either its calls were logged, or the process made the histogram
- * (--payload hist). */
-struct histogram {
-	uint64_t until_tail;		 /* calls whose time ends at a tail call */
-	uint64_t count, min, max, total; /* ns */
-	uint64_t self;
-	bool has_self;
-	unsigned nbuckets;
-	uint64_t calls[IP_LATENCY_BUCKETS], from[IP_LATENCY_BUCKETS], to[IP_LATENCY_BUCKETS];
-	bool peaks[IP_LATENCY_BUCKETS];
-	const struct ip_latency *logged; /* NULL: the function was not logged */
-};
-
-static const struct ip_latency *logged_of(const struct cli_hist *h, uint32_t item)
-{
-	static const struct ip_latency none;
-
-	return h->latencies ? &h->latencies->functions[item] : &none;
-}
-
-const struct ip_value_group *cli_hist_value(const struct cli_hist *h, uint32_t item)
-{
-	const struct ip_groups *groups = h->latencies ? h->latencies->groups : NULL;
-
-	return groups ? groups->values->items[item] : NULL;
-}
-
-uint32_t cli_hist_function(const struct cli_hist *h, uint32_t item)
-{
-	const struct ip_value_group *value = cli_hist_value(h, item);
-
-	return value ? value->function : item;
-}
-
-uint64_t cli_hist_calls(const struct cli_hist *h, uint32_t item)
-{
-	uint64_t logged = logged_of(h, item)->count;
-
-	/* histograms that the process made do not tell threads */
-	if (logged || cli_hist_value(h, item) || (h->latencies && h->latencies->tid))
-		return logged;
-	return h->counts->functions[item].ended;
-}
-
-uint64_t cli_hist_total(const struct cli_hist *h, uint32_t item)
-{
-	const struct ip_latency *f = logged_of(h, item);
-
-	return f->count ? f->total : ip_recording_ns(h->session, h->counts->functions[item].sum);
-}
-
-static void make_histogram(const struct cli_hist *h, uint32_t item, struct histogram *ret)
-{
-	const struct ip_latency *f = logged_of(h, item);
-	const struct ip_count *c = &h->counts->functions[cli_hist_function(h, item)];
-	const struct ip_recording *s = h->session;
-	struct ip_latency counted = {.count = c->ended};
-
-	*ret = (struct histogram){
-		.count = f->count, .min = f->min, .max = f->max, .nbuckets = IP_LATENCY_BUCKETS};
-	ret->total = cli_hist_total(h, item);
-	ret->until_tail = f->until_tail;
-	if (f->count) {
-		ret->logged = f;
-		memcpy(ret->calls, f->calls, sizeof(ret->calls));
-		for (unsigned b = 0; b < IP_LATENCY_BUCKETS; b++) {
-			ret->from[b] = ip_latency_from(b);
-			ret->to[b] = ip_latency_to(b);
-		}
-		ip_latency_peaks(f, ret->peaks);
-		return;
-	}
-	ret->count = c->ended;
-	ret->self = ip_recording_ns(s, c->self);
-	ret->has_self = c->has_self;
-	ret->min = ip_recording_ns(s, c->min);
-	ret->max = ip_recording_ns(s, c->max);
-	ret->nbuckets = h->counts->nbuckets;
-	for (unsigned b = 0; b < ret->nbuckets; b++) {
-		ret->calls[b] = counted.calls[b] = c->buckets[b];
-		ret->from[b] = ip_counts_from(h->counts, s, b);
-		ret->to[b] = ip_counts_to(h->counts, s, b);
-	}
-	ip_latency_peaks(&counted, ret->peaks);
-}
-
 /* Finds the first and the last bucket with calls. */
 static void bounds(const uint64_t *calls, unsigned n, unsigned *ret_first, unsigned *ret_last)
 {
@@ -130,14 +44,14 @@ static const struct {
 #define PERCENTILES (sizeof(percentiles) / sizeof(*percentiles))
 
 /* Returns a percentile, kept within the true minimum and maximum. */
-static uint64_t percentile(const struct histogram *f, size_t i)
+static uint64_t percentile(const struct cli_histogram *f, size_t i)
 {
 	uint64_t ns = ip_histogram_percentile(f->logged->durations, percentiles[i].share);
 
 	return ns < f->min ? f->min : ns > f->max ? f->max : ns;
 }
 
-static int print_head(const struct cli_hist *h, uint32_t item, const struct histogram *f)
+static int print_head(const struct cli_hist *h, uint32_t item, const struct cli_histogram *f)
 {
 	const struct ip_value_group *group = cli_hist_value(h, item);
 	uint32_t function = cli_hist_function(h, item);
@@ -171,7 +85,7 @@ static int print_head(const struct cli_hist *h, uint32_t item, const struct hist
 	return 0;
 }
 
-static void print_bars(const struct histogram *f)
+static void print_bars(const struct cli_histogram *f)
 {
 	unsigned first, last;
 	uint64_t most = 1;
@@ -222,9 +136,9 @@ int cli_hist_text(const struct cli_hist *h)
 		ip_print(stdout, "\n");
 	}
 	for (size_t i = 0; i < h->n; i++) {
-		struct histogram f;
+		struct cli_histogram f;
 
-		make_histogram(h, h->order[i], &f);
+		cli_hist_make(h, h->order[i], &f);
 		if (i)
 			ip_print(stdout, "\n");
 		if (print_head(h, h->order[i], &f) < 0)
@@ -274,8 +188,7 @@ static void json_over_time(struct ip_json *j, const struct cli_hist *h, const st
 	ip_json_end_array(j);
 }
 
-static void json_value(struct ip_json *j, const struct ip_value_group *group,
-		       const struct histogram *f)
+void cli_hist_value_json(struct ip_json *j, const struct ip_value_group *group)
 {
 	double from, to;
 
@@ -286,6 +199,12 @@ static void json_value(struct ip_json *j, const struct ip_value_group *group,
 		ip_json_double(j, "value_from", from);
 		ip_json_double(j, "value_to", to);
 	}
+}
+
+static void json_value(struct ip_json *j, const struct ip_value_group *group,
+		       const struct cli_histogram *f)
+{
+	cli_hist_value_json(j, group);
 	for (size_t i = 0; i < PERCENTILES; i++)
 		ip_json_uint(j, percentiles[i].key, percentile(f, i));
 }
@@ -310,6 +229,31 @@ static void json_processes(struct ip_json *j, const struct cli_hist *h)
 		ip_json_string(j, "dir", p->dir);
 		ip_json_bool(j, "ended", p->ended);
 		ip_json_end_object(j);
+	}
+	ip_json_end_array(j);
+}
+
+void cli_hist_figures_json(struct ip_json *j, const struct cli_hist *h, uint32_t item,
+			   const struct cli_histogram *f)
+{
+	const uint32_t function = cli_hist_function(h, item);
+
+	ip_json_uint(j, "calls", f->count);
+	ip_json_uint(j, "min_ns", f->min);
+	ip_json_uint(j, "max_ns", f->max);
+	ip_json_uint(j, "total_ns", f->total);
+	if (f->has_self)
+		ip_json_uint(j, "self_ns", f->self);
+	if (f->logged)
+		cli_tail_json(j, f->until_tail, f->count);
+	else
+		cli_tail_json_counted(j, &h->counts->functions[function],
+				      h->session->functions[function].tails);
+	ip_json_array(j, "buckets");
+	for (unsigned b = 0; b < f->nbuckets; b++) {
+		if (!f->calls[b])
+			continue;
+		cli_hist_bucket_json(j, f->from[b], f->to[b], f->calls[b], f->peaks[b]);
 	}
 	ip_json_end_array(j);
 }
@@ -342,9 +286,9 @@ void cli_hist_json(const struct cli_hist *h)
 		const struct ip_recording *s = h->session;
 		const struct ip_value_group *group = cli_hist_value(h, h->order[i]);
 		uint32_t function = cli_hist_function(h, h->order[i]);
-		struct histogram f;
+		struct cli_histogram f;
 
-		make_histogram(h, h->order[i], &f);
+		cli_hist_make(h, h->order[i], &f);
 		ip_json_object(&j, NULL);
 		ip_json_string(&j, "function", ip_names_get(h->names, function));
 		cli_json_short(&j, ip_names_get(h->names, function),
@@ -354,24 +298,7 @@ void cli_hist_json(const struct cli_hist *h)
 		if (group)
 			json_value(&j, group, &f);
 		cli_json_dropped(&j, s, function);
-		ip_json_uint(&j, "calls", f.count);
-		ip_json_uint(&j, "min_ns", f.min);
-		ip_json_uint(&j, "max_ns", f.max);
-		ip_json_uint(&j, "total_ns", f.total);
-		if (f.has_self)
-			ip_json_uint(&j, "self_ns", f.self);
-		if (f.logged)
-			cli_tail_json(&j, f.until_tail, f.count);
-		else
-			cli_tail_json_counted(&j, &h->counts->functions[function],
-					      s->functions[function].tails);
-		ip_json_array(&j, "buckets");
-		for (unsigned b = 0; b < f.nbuckets; b++) {
-			if (!f.calls[b])
-				continue;
-			cli_hist_bucket_json(&j, f.from[b], f.to[b], f.calls[b], f.peaks[b]);
-		}
-		ip_json_end_array(&j);
+		cli_hist_figures_json(&j, h, h->order[i], &f);
 		if (h->latencies && h->latencies->slices.n && f.logged) {
 			if (h->interval_ns)
 				cli_hist_intervals_json(&j, h, f.logged);

@@ -71,6 +71,9 @@ int cli_diff_table(const struct cli_diff *d);
 void cli_diff_json(const struct cli_diff *d);
 void cli_diff_csv(const struct cli_diff *d);
 
+/* A warning. */
+extern const char cli_diff_runs_differ[];
+
 /* What every comparison of traces tells of each of them. events: how many were read. */
 void cli_diff_header(const char *what, const struct ip_trace_reader *trace, uint64_t events);
 void cli_diff_trace_json(struct ip_json *j, const char *key, const struct ip_trace_reader *trace,

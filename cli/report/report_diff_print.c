@@ -20,6 +20,8 @@
 #define OTHER_COLUMNS 78u
 #define NAME_MIN      23u
 
+const char cli_diff_runs_differ[] = "runs differ by themselves: record several to know.";
+
 /* Returns the q value of the test that the verdict rests on, the less certain one of two. */
 static double q_of(const struct cli_pair *p)
 {
@@ -199,8 +201,7 @@ int cli_diff_table(const struct cli_diff *d)
 			 "%s more: not tested, since durations of both are not known, or not in "
 			 "the same way.\n",
 			 ip_format_count(untested, count));
-	ip_print(stdout, "The test tells these two recordings apart; runs differ by themselves: "
-			 "record several to know.\n");
+	ip_print(stdout, "The test tells these two recordings apart; %s\n", cli_diff_runs_differ);
 	return 0;
 }
 
