@@ -79,6 +79,10 @@ void cli_hist_bucket_json(struct ip_json *j, uint64_t from, uint64_t to, uint64_
 /* Writes "calls" to "buckets" of a histogram. */
 void cli_hist_figures_json(struct ip_json *j, const struct cli_hist *h, uint32_t item,
 			   const struct cli_histogram *f);
+/* Writes "buckets" of a histogram. */
+void cli_hist_buckets_json(struct ip_json *j, const struct cli_histogram *f);
+/* Writes which processes that go on the histograms are of. */
+void cli_hist_processes_json(struct ip_json *j, const struct cli_hist *h);
 /* Writes the value of a group: "value", "value_is", and bounds of a range. */
 void cli_hist_value_json(struct ip_json *j, const struct ip_value_group *group);
 

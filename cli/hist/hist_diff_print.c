@@ -150,7 +150,9 @@ int cli_hist_diff_text(const struct cli_hist_diff *d)
 	ip_print(stdout,
 		 "\nDistances are in bins: 1 is what it takes to make all calls twice as long. "
 		 "Chance makes up to what its column says.\n");
-	print_rest(d, CLI_HIST_ALIKE, ": less than 0.1 (or by finer bins, fine_distance_bins), or less than chance makes.");
+	print_rest(d, CLI_HIST_ALIKE,
+		   ": less than 0.1 (or by finer bins, fine_distance_bins), or less than chance "
+		   "makes.");
 	print_rest(d, CLI_HIST_UNSURE,
 		   ": chance alone makes more than 0.5 of so few calls, or of such long phases.");
 	print_rest(d, CLI_HIST_FEW, ": fewer than 20 calls in one of the traces.");

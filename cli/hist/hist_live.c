@@ -17,6 +17,7 @@
 #include "cli/args/processes.h"
 #include "cli/cli.h"
 #include "cli/hist/hist.h"
+#include "cli/hist/hist_live_lines.h"
 #include "cli/live_counts.h"
 #include "cli/record/via_daemon.h"
 #include "cli/trace_args.h"
@@ -30,10 +31,12 @@ struct live {
 	const struct ip_service_choice *choice;
 	const struct cli_hist_options *options;
 	struct cli_live_counts counts;
-	bool failed; /* a process that was named by its pid has no session with histograms */
+	struct cli_hist_live_lines lines; /* --over-time */
+	bool renewed; /* functions have other indexes than in the reading before */
+	bool failed;  /* a process that was named by its pid has no session with histograms */
 };
 
-static int show(const struct live *live, const char *where)
+static int show(struct live *live, const char *where)
 {
 	const struct cli_hist_options *o = live->options;
 	const struct cli_live_counts *c = &live->counts;
@@ -46,9 +49,13 @@ static int show(const struct live *live, const char *where)
 			     .names = c->names,
 			     .counts = c->now};
 	_cleanup_free_ bool *selected = cli_reader_select(&trace, o->filter.functions);
-	int ret = selected ? cli_hist_order(&h, selected, o->filter.limit) : -1;
+	int ret = selected ? 0 : -1;
 
-	if (ret == 0) {
+	if (ret == 0 && o->over_time)
+		ret = cli_hist_live_lines_show(&live->lines, &h, o, selected, live->renewed);
+	else if (ret == 0)
+		ret = cli_hist_order(&h, selected, o->filter.limit);
+	if (ret == 0 && !o->over_time) {
 		if (o->json)
 			cli_hist_json(&h);
 		else
@@ -114,9 +121,14 @@ static int find(struct live *live, bool first)
 	return ret;
 }
 
-/* Reads the counts. Returns 1; 0 where no session answers any more; -1 with an error. */
-static int look(struct live *live, bool first)
+/* Reads the counts. Returns 1; 0 where no session answers any more; -1 with an error. *ret_last:
+ * none answers any more, and this is what they have left. */
+static int look(struct live *live, bool first, bool *ret_last)
 {
+	bool answered;
+	int renewed;
+
+	*ret_last = false;
 	if (cli_is_one_process(live->choice)) {
 		const pid_t pid = live->choice->pids[0];
 		char *dir = NULL;
@@ -134,10 +146,15 @@ static int look(struct live *live, bool first)
 				"--payload hist does that",
 				text ? text : "these");
 	}
-	if (!cli_live_counts_ask(&live->counts, false))
+	answered = cli_live_counts_ask(&live->counts, false) > 0;
+	/* what was counted up to the end of the session belongs to the last interval */
+	if (!answered && (first || !live->options->over_time))
 		return 0;
-	if (cli_live_counts_read(&live->counts) < 0)
+	renewed = cli_live_counts_read(&live->counts);
+	if (renewed < 0)
 		return -1;
+	live->renewed = renewed;
+	*ret_last = !answered;
 	return live->counts.recording != NULL;
 }
 
@@ -153,18 +170,19 @@ static int run(struct live *live)
 	if (!text)
 		return ip_error("out of memory");
 	for (unsigned i = 0;; i++) {
-		int done = look(live, !i);
+		bool last;
+		const int done = look(live, !i, &last);
 
 		if (done <= 0)
 			return i ? 0 : -1;
-		if (i && !o->json && terminal)
+		if (i && !o->json && terminal && !o->over_time)
 			ip_print(stdout, "\033[H\033[J");
-		else if (i && !o->json)
+		else if (i && !o->json && !o->over_time)
 			ip_print(stdout, "\n");
 		if (show(live, cli_is_one_process(live->choice) ? live->counts.processes[0].dir
 								: text) < 0)
 			return -1;
-		if (!o->interval_ns || ip_interrupted)
+		if (!o->interval_ns || ip_interrupted || last)
 			return 0;
 		nanosleep(&nap, NULL);
 		if (ip_interrupted)
@@ -182,5 +200,6 @@ int cli_hist_live(const struct ip_service_choice *choice, const struct cli_hist_
 	ret = run(&live);
 	code = ret < 0 ? cli_fail() : live.failed;
 	cli_live_counts_clear(&live.counts);
+	cli_hist_live_lines_clear(&live.lines);
 	return code;
 }

@@ -210,7 +210,7 @@ static void json_value(struct ip_json *j, const struct ip_value_group *group,
 }
 
 /* Of one process that goes on the keys are pid and dir. */
-static void json_processes(struct ip_json *j, const struct cli_hist *h)
+void cli_hist_processes_json(struct ip_json *j, const struct cli_hist *h)
 {
 	if (h->pid) {
 		ip_json_int(j, "pid", h->pid);
@@ -233,6 +233,17 @@ static void json_processes(struct ip_json *j, const struct cli_hist *h)
 	ip_json_end_array(j);
 }
 
+void cli_hist_buckets_json(struct ip_json *j, const struct cli_histogram *f)
+{
+	ip_json_array(j, "buckets");
+	for (unsigned b = 0; b < f->nbuckets; b++) {
+		if (!f->calls[b])
+			continue;
+		cli_hist_bucket_json(j, f->from[b], f->to[b], f->calls[b], f->peaks[b]);
+	}
+	ip_json_end_array(j);
+}
+
 void cli_hist_figures_json(struct ip_json *j, const struct cli_hist *h, uint32_t item,
 			   const struct cli_histogram *f)
 {
@@ -249,13 +260,7 @@ void cli_hist_figures_json(struct ip_json *j, const struct cli_hist *h, uint32_t
 	else
 		cli_tail_json_counted(j, &h->counts->functions[function],
 				      h->session->functions[function].tails);
-	ip_json_array(j, "buckets");
-	for (unsigned b = 0; b < f->nbuckets; b++) {
-		if (!f->calls[b])
-			continue;
-		cli_hist_bucket_json(j, f->from[b], f->to[b], f->calls[b], f->peaks[b]);
-	}
-	ip_json_end_array(j);
+	cli_hist_buckets_json(j, f);
 }
 
 void cli_hist_json(const struct cli_hist *h)
@@ -271,7 +276,7 @@ void cli_hist_json(const struct cli_hist *h)
 		if (h->threads)
 			cli_one_thread_json(&j, h->threads, h->latencies->tid);
 	} else {
-		json_processes(&j, h);
+		cli_hist_processes_json(&j, h);
 		ip_json_uint(&j, "ts", ip_recording_since_start(h->session, h->counts->tsc));
 	}
 	if (h->latencies && h->latencies->slices.n)
