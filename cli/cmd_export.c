@@ -54,6 +54,8 @@ static const char help[] =
 	"      --process PROC   this process only: a pid, or a name with wildcards\n"
 	"      --details SIZE   html: room for short calls, one by one (default 8M; 0: only their "
 	"sums)\n"
+	"      --interval T     html: heat maps of latencies by intervals of T (default: 96 equal "
+	"ones)\n"
 	"      --idle           html, pprof, off-CPU: count the time in which threads wait for new "
 	"work, too\n"
 	"  -j, --jobs N         read with so many threads (default: one for each CPU)\n"
@@ -155,7 +157,7 @@ struct options {
 	struct cli_filter filter;
 	const char *path, *other;
 	const struct format *format;
-	uint64_t details;
+	uint64_t details, interval_ns;
 	bool details_given;
 	bool off_cpu, off_wake, idle;
 };
@@ -284,6 +286,7 @@ static int show(const char *dir, const struct options *o)
 	uint64_t unchosen = 0, unknown = 0, idle = 0;
 	struct ip_export_options options = {.tid = o->filter.tid,
 					    .details = o->details,
+					    .interval_ns = o->interval_ns,
 					    .full_names = o->filter.full_names,
 					    .by_thread = o->filter.by_thread,
 					    .by_process = o->filter.by_process,
@@ -344,7 +347,7 @@ static const char *said_of(const char *name)
 	return "";
 }
 
-enum { OPT_OFF_CPU = 256, OPT_OFF_WAKE, OPT_IDLE };
+enum { OPT_OFF_CPU = 256, OPT_OFF_WAKE, OPT_IDLE, OPT_INTERVAL };
 
 static int take(const char *command, int option, void *context)
 {
@@ -375,6 +378,12 @@ static int take(const char *command, int option, void *context)
 	case 'd':
 		o->other = optarg;
 		break;
+	case OPT_INTERVAL:
+		if (cli_parse_time(command, optarg, &o->interval_ns) < 0)
+			return 2;
+		if (!o->interval_ns)
+			return cli_usage(command, "--interval needs a time above 0");
+		break;
 	case OPT_IDLE:
 		o->idle = true;
 		break;
@@ -390,21 +399,23 @@ static int take(const char *command, int option, void *context)
 
 int cmd_export(int argc, char **argv)
 {
-	static const struct option long_options[] = {{"format", required_argument, NULL, 'F'},
-						     {"output", required_argument, NULL, 'o'},
-						     CLI_FILTER_FUNCTIONS,
-						     CLI_FILTER_BY_THREAD_OR_PROCESS,
-						     CLI_FILTER_TID,
-						     {"details", required_argument, NULL, 'D'},
-						     CLI_FILTER_PROCESS,
-						     {"diff", required_argument, NULL, 'd'},
-						     {"idle", no_argument, NULL, OPT_IDLE},
-						     {"off-cpu", no_argument, NULL, OPT_OFF_CPU},
-						     {"off-wake", no_argument, NULL, OPT_OFF_WAKE},
-						     CLI_FILTER_FULL_NAMES,
-						     CLI_FILTER_JOBS,
-						     CLI_FILTER_HELP,
-						     {0}};
+	static const struct option long_options[] = {
+		{"format", required_argument, NULL, 'F'},
+		{"output", required_argument, NULL, 'o'},
+		CLI_FILTER_FUNCTIONS,
+		CLI_FILTER_BY_THREAD_OR_PROCESS,
+		CLI_FILTER_TID,
+		{"details", required_argument, NULL, 'D'},
+		CLI_FILTER_PROCESS,
+		{"diff", required_argument, NULL, 'd'},
+		{"idle", no_argument, NULL, OPT_IDLE},
+		{"interval", required_argument, NULL, OPT_INTERVAL},
+		{"off-cpu", no_argument, NULL, OPT_OFF_CPU},
+		{"off-wake", no_argument, NULL, OPT_OFF_WAKE},
+		CLI_FILTER_FULL_NAMES,
+		CLI_FILTER_JOBS,
+		CLI_FILTER_HELP,
+		{0}};
 	static const struct cli_filter_command command = {"o:f:j:h", help, long_options, take};
 	struct options o = {.filter = CLI_FILTER_ALL, .details = DETAILS};
 	const char *dir, *by;
@@ -425,6 +436,8 @@ int cmd_export(int argc, char **argv)
 		return cli_usage(
 			argv[0],
 			"--idle goes with --format html, pprof, and folded --off-cpu only");
+	if (o.interval_ns && o.format->run != ip_export_html)
+		return cli_usage(argv[0], "--interval goes with --format html only");
 	if (o.details_given && o.format->run != ip_export_html)
 		return cli_usage(argv[0], "--details goes with --format html only");
 	if (o.off_cpu && o.format->run != ip_export_folded)

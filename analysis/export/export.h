@@ -29,9 +29,10 @@ struct ip_export_options {
 	/* is told of what is wrong with the kernel's events where waits is not used, a line each
 	 */
 	void (*damage)(const char *line);
-	bool idle;	  /* html, pprof, off-CPU stacks: idle waits are not set aside */
-	bool off_wake;	  /* off-CPU stacks: with who ended each wait */
-	uint64_t details; /* html: bytes that short calls may take, one by one */
+	bool idle;	      /* html, pprof, off-CPU stacks: idle waits are not set aside */
+	bool off_wake;	      /* off-CPU stacks: with who ended each wait */
+	uint64_t interval_ns; /* html: columns of heat maps; 0: equal parts of the time */
+	uint64_t details;     /* html: bytes that short calls may take, one by one */
 	/* gets the number of events that were read where none of them is in the file, else 0 */
 	uint64_t *unchosen;
 	/* off-CPU stacks, pprof: gets for how long it is not known what the calls waited for, ns

@@ -15,6 +15,7 @@
 
 #include "analysis/export/export.h"
 #include "analysis/export/html/parts.h"
+#include "analysis/export/html_latency.h"
 #include "analysis/export/html_processes.h"
 #include "analysis/export/html_waits.h"
 #include "analysis/export/timeline.h"
@@ -374,37 +375,16 @@ static int put_tree(struct page *p)
 	return 0;
 }
 
-static void put_latency(struct page *p, uint32_t function)
-{
-	const struct ip_latency *l = &p->latencies->functions[function];
-	const char *separator = "";
-
-	fprintf(p->out, "%s\"%u\":{\"buckets\":[", p->separator, p->shown[function]);
-	for (unsigned b = 0; b < IP_LATENCY_BUCKETS; b++)
-		if (l->calls[b]) {
-			fprintf(p->out, "%s%u,%" PRIu64, separator, b, l->calls[b]);
-			separator = ",";
-		}
-	fputs("],\"heat\":[", p->out);
-	separator = "";
-	for (size_t i = 0; l->over_time && i < p->latencies->slices.n * IP_LATENCY_BUCKETS; i++)
-		if (l->over_time[i]) {
-			fprintf(p->out, "%s%zu,%u", separator, i, l->over_time[i]);
-			separator = ",";
-		}
-	fputs("]}", p->out);
-	p->separator = ",\n";
-}
-
 static void put_latencies(struct page *p)
 {
-	fprintf(p->out, ",\n\"latency\":{\"slices\":%zu,\"buckets\":%u,\"functions\":{",
-		p->latencies->slices.n, IP_LATENCY_BUCKETS);
-	p->separator = "";
-	for (uint32_t i = 0; i < p->latencies->nfunctions; i++)
-		if (p->ranked[i] && p->latencies->functions[i].count && p->shown[i] != UNUSED)
-			put_latency(p, i);
-	fputs("}}", p->out);
+	const uint64_t from = p->latencies->slices.begin;
+	const struct ip_html_latency_options options = {
+		.ranked = p->ranked,
+		.shown = p->shown,
+		.zero_ns = p->trace->begin > from ? ns(p, p->trace->begin - from) : 0};
+
+	fputs(",\n\"latency\":", p->out);
+	ip_html_latency(p->latencies, &options, p->out);
 }
 
 static void put_row(struct page *p, uint32_t at, size_t *stay)
@@ -559,7 +539,13 @@ static int collect(struct page *p)
 	if (ip_stats_collect(p->trace, &figures, &p->stats) < 0 || rank(p) < 0)
 		return -1;
 	latencies.selected = p->ranked;
-	latencies.slices = ip_latency_slices_equal(p->trace, HEAT);
+	latencies.slices = p->options->interval_ns
+				   ? ip_latency_slices_every(p->trace, p->options->interval_ns)
+				   : ip_latency_slices_equal(p->trace, HEAT);
+	if (latencies.slices.n > IP_HTML_INTERVALS)
+		return ip_error("%s: that are %zu intervals, and the page has %u at most: choose "
+				"longer ones (--interval)",
+				p->trace->dir, latencies.slices.n, IP_HTML_INTERVALS);
 	if (ip_calltree_collect(p->trace, &tree, &p->tree) < 0 ||
 	    ip_timeline_collect(p->trace, p->options->selected, p->options->tid, STAYS, SLICES,
 				&p->timeline) < 0 ||

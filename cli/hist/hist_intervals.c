@@ -17,7 +17,7 @@ struct walk {
 	size_t next, at; /* slice; at: of the line */
 	struct cli_hist_line line;
 	uint64_t calls[IP_LATENCY_BUCKETS];
-	struct cli_hist_compared compared;
+	struct ip_profile_intervals before;
 };
 
 /* Returns false where there is none any more. */
@@ -32,9 +32,8 @@ static bool next_interval(struct walk *w)
 		if (!sum)
 			continue;
 		w->at = w->next++;
-		cli_hist_line_make(&w->compared,
-				   ip_latency_slice_begin(&w->latencies->slices, w->at), w->calls,
-				   &w->line);
+		cli_hist_line_make(&w->before, ip_latency_slice_begin(&w->latencies->slices, w->at),
+				   w->calls, &w->line);
 		return true;
 	}
 	return false;

@@ -5,7 +5,6 @@
 #include "cli/hist/hist_lines.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -68,28 +67,13 @@ void cli_hist_print_axis(const struct cli_hist_axis *axis)
 	ip_print(stdout, "\n");
 }
 
-void cli_hist_line_make(struct cli_hist_compared *c, uint64_t begin_ns, const uint64_t *calls,
-			struct cli_hist_line *ret)
+void cli_hist_line_make(struct ip_profile_intervals *intervals, uint64_t begin_ns,
+			const uint64_t *calls, struct cli_hist_line *ret)
 {
-	static const uint64_t none[IP_LATENCY_BUCKETS];
-	const struct ip_profile before = {.calls = c->before};
-	struct ip_profile now = {.calls = c->now};
-
 	*ret = (struct cli_hist_line){.begin_ns = begin_ns, .calls = calls};
-	for (unsigned b = 0; b < IP_LATENCY_BUCKETS; b++) {
+	for (unsigned b = 0; b < IP_LATENCY_BUCKETS; b++)
 		ret->n += calls[b];
-		c->now[b] += calls[b];
-	}
-	c->nnow += ret->n;
-	if (c->nnow < IP_PROFILE_CALLS)
-		now.calls = none;
-	ip_profile_compare(&before, &now, IP_LATENCY_BUCKETS, &ret->to);
-	ret->verdict = ip_profile_judge(&ret->to, NAN);
-	if (c->nnow < IP_PROFILE_CALLS)
-		return;
-	memcpy(c->before, c->now, sizeof(c->before));
-	memset(c->now, 0, sizeof(c->now));
-	c->nnow = 0;
+	ret->verdict = ip_profile_intervals_add(intervals, calls, &ret->to);
 }
 
 void cli_hist_print_line(const struct cli_hist_axis *axis, const struct cli_hist_line *line)

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "analysis/profile/latency.h"
-#include "analysis/profile/profile_distance.h"
+#include "analysis/profile/profile_intervals.h"
 #include "common/json.h"
 
 /* Which durations the lines show. from: lower bounds of the bins in ns. */
@@ -30,13 +30,6 @@ struct cli_hist_line {
 	enum ip_profile_verdict verdict;
 };
 
-/* What lines are compared with. Lines are put together until they have IP_PROFILE_CALLS calls, and
- * are compared then with those before. All zero: there was no line yet. */
-struct cli_hist_compared {
-	uint64_t before[IP_LATENCY_BUCKETS], now[IP_LATENCY_BUCKETS];
-	uint64_t nnow;
-};
-
 /* Returns the shade of a cell with so many calls: each is for four times as many as the one
  * before. */
 char cli_hist_shade(uint64_t calls);
@@ -48,8 +41,8 @@ void cli_hist_print_shades(int indent);
 void cli_hist_axis_fit(struct cli_hist_axis *axis, uint64_t interval_ns, unsigned others);
 void cli_hist_print_axis(const struct cli_hist_axis *axis);
 
-/* Makes a line of the calls of an interval, and compares it. */
-void cli_hist_line_make(struct cli_hist_compared *compared, uint64_t begin_ns,
+/* Makes a line of the calls of an interval, and compares it with those before. */
+void cli_hist_line_make(struct ip_profile_intervals *intervals, uint64_t begin_ns,
 			const uint64_t *calls, struct cli_hist_line *ret);
 /* The line has no newline. calls that are off the axis are not shown. */
 void cli_hist_print_line(const struct cli_hist_axis *axis, const struct cli_hist_line *line);

@@ -18,7 +18,7 @@ static void clear_functions(struct cli_hist_live_function *functions, size_t n)
 {
 	for (size_t i = 0; functions && i < n; i++) {
 		free(functions[i].key);
-		free(functions[i].compared);
+		free(functions[i].intervals);
 	}
 	free(functions);
 }
@@ -59,7 +59,7 @@ static int renew(struct cli_hist_live_lines *l, const struct ip_recording *s)
 			old = bsearch(&functions[i], l->functions, l->n, sizeof(*l->functions),
 				      by_key);
 		if (old)
-			functions[i].compared = ip_steal_ptr(old->compared);
+			functions[i].intervals = ip_steal_ptr(old->intervals);
 	}
 	clear_functions(l->functions, l->n);
 	l->functions = functions;
@@ -103,13 +103,13 @@ static struct ip_counts *difference(const struct cli_live_counts *c, const struc
 static int make_line(struct cli_hist_live_lines *l, uint32_t function,
 		     const struct cli_histogram *f, uint64_t begin_ns, struct cli_hist_line *ret)
 {
-	struct cli_hist_compared **compared = &l->functions[function].compared;
+	struct ip_profile_intervals **intervals = &l->functions[function].intervals;
 
-	if (!*compared)
-		*compared = calloc(1, sizeof(**compared));
-	if (!*compared)
+	if (!*intervals)
+		*intervals = calloc(1, sizeof(**intervals));
+	if (!*intervals)
 		return ip_error("out of memory");
-	cli_hist_line_make(*compared, begin_ns, f->calls, ret);
+	cli_hist_line_make(*intervals, begin_ns, f->calls, ret);
 	return 0;
 }
 

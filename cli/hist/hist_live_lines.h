@@ -13,8 +13,8 @@
 struct cli_hist_live_lines {
 	struct cli_hist_live_function {
 		char *key; /* it may have another index in another reading */
-		struct cli_hist_compared *compared; /* NULL: it had no calls yet */
-	} * functions;				    /* as in the recording */
+		struct ip_profile_intervals *intervals; /* NULL: it had no calls yet */
+	} * functions;					/* as in the recording */
 	size_t n;
 	struct cli_hist_axis axis;
 	bool has_axis;
