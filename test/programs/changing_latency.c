@@ -4,17 +4,18 @@
  *
  *   changing_latency [-w] BEFORE_MS AFTER_MS
  *
- * With -w it says its pid and begins when stdin has a line. For BEFORE_MS handle("read") and
+ * With -w it says "ready", and begins when stdin has a line. For BEFORE_MS handle("read") and
  * handle("write") take 25 us each. Then handle("write") takes 800 us, 32 times as long, for
  * AFTER_MS; handle("read") and steady() are as before. At the end it prints {"reads",
- * "fast_writes", "slow_writes", "steady"}, numbers of calls, and waits for the end of stdin.
+ * "fast_writes", "slow_writes", "steady", "profile"}: numbers of calls, and how many writes took
+ * how long by its own clock, in powers of two of nanoseconds, before and after. Then it waits for
+ * the end of stdin.
  */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #define QUIET __attribute__((no_instrument_function))
 #define KEEP  __attribute__((noinline))
@@ -24,6 +25,7 @@
 
 static int changed;
 static uint64_t reads, writes[2], steadies;
+static unsigned profile[2][65];
 
 QUIET static uint64_t now(void)
 {
@@ -62,8 +64,12 @@ KEEP static void serve(unsigned ms)
 	const uint64_t end = now() + ms * 1000000ull;
 
 	while (now() < end) {
+		uint64_t begin;
+
 		handle("read");
+		begin = now();
 		handle("write");
+		profile[changed][64 - __builtin_clzll((now() - begin) | 1)]++;
 		steady();
 	}
 }
@@ -76,7 +82,7 @@ int main(int argc, char **argv)
 	if (argc != 3 + waits)
 		return 2;
 	if (waits) {
-		printf("pid %d\n", getpid());
+		puts("ready");
 		fflush(stdout);
 		if (!fgets(line, sizeof(line), stdin))
 			return 1;
@@ -84,9 +90,18 @@ int main(int argc, char **argv)
 	serve((unsigned)atoi(argv[1 + waits]));
 	changed = 1;
 	serve((unsigned)atoi(argv[2 + waits]));
-	printf("{\"reads\":%llu,\"fast_writes\":%llu,\"slow_writes\":%llu,\"steady\":%llu}\n",
+	printf("{\"reads\":%llu,\"fast_writes\":%llu,\"slow_writes\":%llu,\"steady\":%llu,"
+	       "\"profile\":[",
 	       (unsigned long long)reads, (unsigned long long)writes[0],
 	       (unsigned long long)writes[1], (unsigned long long)steadies);
+	for (unsigned i = 0; i < 2; i++)
+		for (unsigned b = 0; b < 65; b++)
+			printf("%s%u%s",
+			       b   ? ","
+			       : i ? ",["
+				   : "[",
+			       profile[i][b], b == 64 ? "]" : "");
+	puts("]}");
 	fflush(stdout);
 	while (waits && fgets(line, sizeof(line), stdin))
 		;

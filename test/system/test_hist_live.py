@@ -90,6 +90,48 @@ def test_again_and_again(actor, start):
     assert last_words(watcher).returncode == 0
 
 
+def test_interval_by_interval(actor, targets, programs):
+    """Each document has the calls that ended in its interval, all together those of the program;
+    what became slow is told when it does.
+    """
+    program = programs.simple("changing_latency", placement="fentry")
+    target = targets.start(actor, [program, "-w", "1000", "1500"])
+    session = actor.start_iprobe(
+        "attach", target.pid, "-q", "--payload", "hist", "-o", actor.dir() / "trace"
+    )
+    memory.wait_until_live(target.pid, session)
+    words = ["hist", target.pid, "--interval", "200ms", "--over-time", "-f", "handle,steady"]
+    watcher = actor.start_iprobe(*words, "--json")
+    lines = actor.start_iprobe(*words)
+    first = json.loads(watcher.stdout.readline())
+    assert not first["functions"] and first["pid"] == target.pid  # it waits for stdin
+    target.say()
+    said = json.loads(target.proc.stdout.readline())
+    target.finish()
+    assert last_words(session).returncode == 0
+    done = last_words(watcher)
+    assert done.returncode == 0, repr(done)
+    documents = [json.loads(line) for line in done.stdout.splitlines()]
+    calls = {"handle": 0, "steady": 0}
+    changes = []
+    for document in documents:
+        assert 100e6 < document["interval_ns"] < 20e9
+        for f in document["functions"]:
+            calls[f["function"]] += f["calls"]
+            assert f["calls"] == sum(b["calls"] for b in f["buckets"])
+            if f["function"] == "handle":
+                changes.append((f["changed"], f["distance_bins"], f["calls"]))
+    assert calls["steady"] == said["steady"]
+    assert calls["handle"] == said["reads"] + said["fast_writes"] + said["slow_writes"]
+    # half of the calls move by five bins
+    assert any(changed and distance > 1 for changed, distance, _ in changes), changes
+    assert [ts["ts"] for ts in documents] == sorted(ts["ts"] for ts in documents)
+    done = last_words(lines)
+    assert done.returncode == 0 and " changed handle" in done.stdout and "in bins" in done.stdout
+    rows = [line for line in done.stdout.splitlines() if line.endswith((" handle", " steady"))]
+    assert sum(int(line.split()[2].replace(",", "")) for line in rows) == sum(calls.values())
+
+
 def test_refusals(actor, start, targets, programs):
     target = targets.start(actor, [programs.simple("count"), "-w"])
     assert "has no session" in one_line(actor.iprobe("hist", target.pid))
@@ -129,7 +171,7 @@ def test_saving_that_is_refused(me, options):
 
 @pytest.mark.parametrize(
     "args",
-    [["--interval", "1s"], ["--interval", "0", "1"], ["--over-time", "1"], ["--tid", "3", "1"]],
+    [["--interval", "0", "1"], ["--over-time", "1"], ["--tid", "3", "1"], ["--diff", "x", "1"]],
     ids=" ".join,
 )
 def test_wrong_usage(me, args):
