@@ -37,7 +37,7 @@ static const struct {
 	{"tui", cmd_tui, "a trace on the terminal: table, tree, timeline, by keys"},
 	{"top", cmd_top, "the busiest functions of a running process, live"},
 	{"hist", cmd_hist,
-	 "latency histograms of functions, with their peaks; heat maps over time"},
+	 "latency histograms of functions, with their peaks; over time; of two traces"},
 	{"wait", cmd_wait, "where the time of functions goes: CPU, run queue, blocked on what"},
 	{"darc", cmd_darc, "which call path makes the slow calls of a function slow"},
 	{"compare-calls", cmd_compare_calls,

@@ -21,7 +21,7 @@
 #include "analysis/export/timeline.h"
 #include "analysis/export/timeline_details.h"
 #include "analysis/profile/calltree.h"
-#include "analysis/profile/latency.h"
+#include "analysis/profile/latency/latency.h"
 #include "analysis/profile/stats.h"
 #include "analysis/profile/tree_compare.h"
 #include "analysis/read/members.h"
@@ -375,7 +375,7 @@ static int put_tree(struct page *p)
 	return 0;
 }
 
-static void put_latencies(struct page *p)
+static int put_latencies(struct page *p)
 {
 	const uint64_t from = p->latencies->slices.begin;
 	const struct ip_html_latency_options options = {
@@ -383,8 +383,13 @@ static void put_latencies(struct page *p)
 		.shown = p->shown,
 		.zero_ns = p->trace->begin > from ? ns(p, p->trace->begin - from) : 0};
 
+	_cleanup_free_ char *latency = ip_html_latency(p->latencies, &options);
+
+	if (!latency)
+		return -1;
 	fputs(",\n\"latency\":", p->out);
-	ip_html_latency(p->latencies, &options, p->out);
+	put_json(p, latency);
+	return 0;
 }
 
 static void put_row(struct page *p, uint32_t at, size_t *stay)
@@ -578,7 +583,8 @@ static int put(struct page *p)
 	fputs(ip_html_head, p->out);
 	if (put_meta(p) < 0 || put_functions(p) < 0 || put_tree(p) < 0)
 		return -1;
-	put_latencies(p);
+	if (put_latencies(p) < 0)
+		return -1;
 	put_timeline(p);
 	put_details(p);
 	if (put_waits(p) < 0)

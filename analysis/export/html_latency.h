@@ -6,9 +6,7 @@
 #ifndef IP_HTML_LATENCY_H
 #define IP_HTML_LATENCY_H
 
-#include <stdio.h>
-
-#include "analysis/profile/latency.h"
+#include "analysis/profile/latency/latency.h"
 
 struct ip_html_latency_options {
 	const bool *ranked;    /* by function: it is to be shown */
@@ -19,8 +17,8 @@ struct ip_html_latency_options {
 /* The most columns of a heat map. */
 #define IP_HTML_INTERVALS 2000u
 
-/* Writes a JSON object. Errors are kept by the stream. */
-void ip_html_latency(const struct ip_latencies *latencies,
-		     const struct ip_html_latency_options *options, FILE *out);
+/* Makes a JSON object. The caller frees it. Returns NULL with an error where memory ran out. */
+char *ip_html_latency(const struct ip_latencies *latencies,
+		      const struct ip_html_latency_options *options);
 
 #endif

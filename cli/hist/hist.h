@@ -6,7 +6,7 @@
 #define IP_CLI_HIST_H
 
 #include "analysis/profile/counts.h"
-#include "analysis/profile/latency.h"
+#include "analysis/profile/latency/latency.h"
 #include "analysis/profile/tree_threads.h"
 #include "analysis/read/names.h"
 #include "cli/filter_options.h"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/profile/profile_peaks.h"
+#include "analysis/profile/latency/profile_peaks.h"
 #include "cli/report/function_pairs.h"
 #include "cli/trace_args.h"
 #include "common/cleanup.h"

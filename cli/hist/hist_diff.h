@@ -6,7 +6,7 @@
 #ifndef IP_CLI_HIST_DIFF_H
 #define IP_CLI_HIST_DIFF_H
 
-#include "analysis/profile/profile_distance.h"
+#include "analysis/profile/latency/profile_distance.h"
 #include "cli/hist/hist.h"
 
 enum cli_hist_verdict {

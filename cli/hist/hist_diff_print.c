@@ -16,8 +16,8 @@
 #include "common/print.h"
 #include "common/units.h"
 
-#define OTHER_COLUMNS 82u
-#define NAME_MIN      23u
+#define OTHER_COLUMNS 75u
+#define NAME_MIN      20u
 
 /* The side of a pair that is there: of the second trace, or of the first. */
 static const struct cli_hist *side_of(const struct cli_hist_diff *d, const struct cli_hist_pair *p,
@@ -67,7 +67,7 @@ static void print_side(const struct cli_hist *h, uint32_t item, const char *whic
 		ip_format_count(calls, count);
 		ip_format_ns((double)cli_hist_total(h, item) / calls, mean);
 	}
-	ip_print(stdout, " %*s", *which == 'c' ? 11 : 8, *which == 'c' ? count : mean);
+	ip_print(stdout, " %*s", *which == 'c' ? 10 : 8, *which == 'c' ? count : mean);
 }
 
 static void print_peaks(const struct cli_hist *h, uint32_t item, const bool *peaks,
@@ -97,8 +97,8 @@ static int print_pair(const struct cli_hist_diff *d, const struct cli_hist_pair 
 	cli_fit_name(name, cli_name_width(OTHER_COLUMNS, NAME_MIN));
 	ip_print(stdout, "%-10s", cli_hist_verdict_name(p->verdict));
 	print_bins(p->distance.distance, "%.2f", 8);
-	print_bins(p->distance.by_chance, "%.2f", 7);
-	print_bins(p->distance.shift, "%+.2f", 7);
+	print_bins(p->distance.by_chance, "%.2f", 6);
+	print_bins(p->distance.shift, "%+.2f", 6);
 	print_side(&d->before.hist, p->before, "calls");
 	print_side(&d->after.hist, p->after, "calls");
 	print_side(&d->before.hist, p->before, "mean");
@@ -134,7 +134,7 @@ int cli_hist_diff_text(const struct cli_hist_diff *d)
 		certain += d->pairs[i].verdict < CLI_HIST_ALIKE;
 	cli_diff_header("before", d->before.reader, d->before.latencies->events);
 	cli_diff_header("after ", d->after.reader, d->after.latencies->events);
-	ip_print(stdout, "\n%-10s %8s %7s %7s %23s %17s  %s\n", "verdict", "distance", "chance",
+	ip_print(stdout, "\n%-10s %8s %6s %6s %21s %17s  %s\n", "verdict", "distance", "chance",
 		 "shift", "calls before, after", "mean", d->options->by ? "value" : "function");
 	for (size_t i = 0; i < d->n && shown < d->options->filter.limit; i++) {
 		if (!all && d->pairs[i].verdict >= CLI_HIST_ALIKE)

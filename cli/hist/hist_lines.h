@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "analysis/profile/latency.h"
-#include "analysis/profile/profile_intervals.h"
+#include "analysis/profile/latency/latency.h"
+#include "analysis/profile/latency/profile_intervals.h"
 #include "common/json.h"
 
 /* Which durations the lines show. from: lower bounds of the bins in ns. */

@@ -201,9 +201,11 @@ def test_too_many_intervals(me):
         me.iprobe("hist", "--interval", "1ns", long)
     )
     assert trace and me.iprobe("hist", "--interval", "1s", directory).returncode == 0
+    page = me.dir() / "page.html"
     assert "longer ones (--interval)" in one_line(
-        me.iprobe("export", "--format", "html", "-o", me.dir() / "x.html", "--interval", "1us", long)
+        me.iprobe("export", "--format", "html", "-o", page, "--interval", "1us", long)
     )
+    assert not page.exists()
 
 
 @pytest.mark.parametrize(
@@ -236,9 +238,8 @@ def test_a_program_that_changes(me, programs):
     """The time at which it has changed is found, in the function and in the value that did."""
     program = programs.simple("changing_latency", placement="fentry")
     said, directory = record(me, program, "600", "600")
-    rows = {
-        r["value"]: r for r in hist(me, "--by", "value:kind", "--interval", "100ms", directory)["rows"]
-    }
+    document = hist(me, "--by", "value:kind", "--interval", "100ms", directory)
+    rows = {r["value"]: r for r in document["rows"]}
     assert rows["read"]["calls"] == said["reads"]
     assert rows["write"]["calls"] == said["fast_writes"] + said["slow_writes"]
     intervals = rows["write"]["intervals"]

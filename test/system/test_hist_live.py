@@ -115,7 +115,8 @@ def test_interval_by_interval(actor, targets, programs):
     calls = {"handle": 0, "steady": 0}
     changes = []
     for document in documents:
-        assert 100e6 < document["interval_ns"] < 20e9
+        # the last one ends with the session
+        assert document is documents[-1] or document["interval_ns"] > 100e6
         for f in document["functions"]:
             calls[f["function"]] += f["calls"]
             assert f["calls"] == sum(b["calls"] for b in f["buckets"])

@@ -34,7 +34,7 @@ ON_A_TERMINAL = ["tui"]  # test_tui.py tries these
 OURS = {"iprobe": "cli", "fperf": "cli", "coldpatch": "coldpatch"}  # and their folders
 # a session of these goes on until it is ended
 ENDLESS = re.compile(
-    r"iprobe (attach|top|hist .*--interval) ?(?!.*(--(duration|iterations|until|dry-run)))"
+    r"iprobe (attach|top|hist \$.*--interval) ?(?!.*(--(duration|iterations|until|dry-run)))"
 )
 # these have no session, and go on until they are ended
 LIVE = re.compile(r"iprobe (syscalls|wait|darc) (?=.*(\$\(pidof|--name|--unit))(?!.*--duration)")
@@ -129,7 +129,8 @@ class Shell:
             done = self.interrupt(proc)
         elif ENDLESS.match(command) and not (beside and "attach" in command):
             proc = self.begin(command)
-            time.sleep(1.2 if " top " in command else 0.3)  # a picture of top comes each second
+            # a picture of top comes each second, and an interval of hist takes one
+            time.sleep(1.2 if " top " in command else 1.6 if "--over-time" in command else 0.3)
             done = self.interrupt(proc)
         else:
             done = actors.last_words(self.start(command), 60)

@@ -728,7 +728,7 @@ def test_messages(me):
         ("report", "--slowest", "3", "--value", "n"),
         ("report", "--diff", directory, "--by", "value:n"),
         ("hist", "--by", "n"),
-        ("hist", "--by", "value:n", "--over-time"),
+        ("hist", "--by", "value:n", "--interval", "0"),
         ("dump", "--value", "n>x"),
     ):
         done = me.iprobe(*usage, directory)

@@ -36,7 +36,8 @@ const latency = (function () {
       bySlice.get(s).set(l.heat[k] % buckets, l.heat[k + 1]);
     }
     for (let k = 0; k < l.changes.length; k += 3)
-      changes.set(l.changes[k], { distance: l.changes[k + 1], changed: l.changes[k + 2] });
+      changes.set(l.changes[k],
+        { distance: l.changes[k + 1] / data.latency.parts, changed: l.changes[k + 2] });
   }
 
   /* How far an interval is from those before, as people read it. */

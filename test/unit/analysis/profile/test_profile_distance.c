@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "analysis/profile/profile_distance.h"
+#include "analysis/profile/latency/profile_distance.h"
 
 #define BINS 8u
 

@@ -6,8 +6,8 @@
 
 #include <math.h>
 
-#include "analysis/profile/latency_slices.h"
-#include "analysis/profile/profile_intervals.h"
+#include "analysis/profile/latency/latency_slices.h"
+#include "analysis/profile/latency/profile_intervals.h"
 
 /* Adds an interval with so many calls in one bin. Returns its distance; NAN: not compared. */
 static double add(struct ip_profile_intervals *s, unsigned bin, uint64_t n,

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/profile/profile_peaks.h"
+#include "analysis/profile/latency/profile_peaks.h"
 
 #define SLICES 32u
 

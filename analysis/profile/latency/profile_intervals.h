@@ -6,8 +6,8 @@
 #ifndef IP_PROFILE_INTERVALS_H
 #define IP_PROFILE_INTERVALS_H
 
-#include "analysis/profile/latency.h"
-#include "analysis/profile/profile_distance.h"
+#include "analysis/profile/latency/latency.h"
+#include "analysis/profile/latency/profile_distance.h"
 
 /* What an interval is compared with. Intervals are put together until they have IP_PROFILE_CALLS
  * calls, and are compared then with those that were compared before. All zero: there was none. */

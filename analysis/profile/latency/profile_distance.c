@@ -10,7 +10,7 @@
  * Techniques", 9A.1). Three standard deviations of all bins at once is what one of 400 distances
  * exceeds where all bins err together, and far fewer where they do not.
  */
-#include "analysis/profile/profile_distance.h"
+#include "analysis/profile/latency/profile_distance.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
 /*
  * Divides the time of a trace.
  */
-#include "analysis/profile/latency_slices.h"
+#include "analysis/profile/latency/latency_slices.h"
 
 struct ip_latency_slices ip_latency_slices_equal(const struct ip_trace_reader *trace, size_t n)
 {

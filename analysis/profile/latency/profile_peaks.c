@@ -2,7 +2,7 @@
 /*
  * Compares the peaks of two profiles.
  */
-#include "analysis/profile/profile_peaks.h"
+#include "analysis/profile/latency/profile_peaks.h"
 
 #include <math.h>
 #include <string.h>

@@ -18,7 +18,7 @@
 #include "analysis/callstack/trace.h"
 #include "analysis/profile/groups.h"
 #include "analysis/profile/histogram.h"
-#include "analysis/profile/latency_slices.h"
+#include "analysis/profile/latency/latency_slices.h"
 
 /* Bucket 0 holds durations below 1 ns. Bucket b holds those from 2^(b - 1) ns up to, but not
  * including, 2^b ns. */

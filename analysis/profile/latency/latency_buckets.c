@@ -2,7 +2,7 @@
 /*
  * The bounds of buckets, and which of them are peaks.
  */
-#include "analysis/profile/latency.h"
+#include "analysis/profile/latency/latency.h"
 
 #define PEAK_SHARE 100 /* a peak has at least one call in so many */
 

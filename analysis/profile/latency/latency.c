@@ -2,7 +2,7 @@
 /*
  * Counts calls by their durations.
  */
-#include "analysis/profile/latency.h"
+#include "analysis/profile/latency/latency.h"
 
 #include <stdlib.h>
 #include <string.h>

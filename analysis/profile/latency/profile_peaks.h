@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-#include "analysis/profile/latency.h"
-#include "analysis/profile/profile_distance.h"
+#include "analysis/profile/latency/latency.h"
+#include "analysis/profile/latency/profile_distance.h"
 
 /* Finds the peaks of second (ip_latency_peaks()) that are new: first has no peak there, nor in the
  * bins beside it; there are IP_PROFILE_CALLS calls of second in these bins at least; and the share

@@ -2,7 +2,7 @@
 /*
  * Compares intervals with those before.
  */
-#include "analysis/profile/profile_intervals.h"
+#include "analysis/profile/latency/profile_intervals.h"
 
 #include <math.h>
 #include <string.h>
