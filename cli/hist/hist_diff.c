@@ -145,6 +145,29 @@ static void compare(const struct cli_hist_diff *d, struct cli_hist_pair *p)
 		p->verdict = CLI_HIST_DIFFERS;
 }
 
+static int by_value(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* What all functions have in common is the machine's more often than the program's. */
+static int find_median_shift(struct cli_hist_diff *d)
+{
+	_cleanup_free_ double *shifts = calloc(d->n + 1, sizeof(*shifts));
+	size_t n = 0;
+
+	if (!shifts)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < d->n; i++)
+		if (!isnan(d->pairs[i].distance.shift) && d->pairs[i].verdict != CLI_HIST_FEW)
+			shifts[n++] = d->pairs[i].distance.shift;
+	qsort(shifts, n, sizeof(*shifts), by_value);
+	d->median_shift = n < CLI_HIST_COMMON ? NAN : shifts[n / 2];
+	return 0;
+}
+
 static double weight(const struct cli_hist_diff *d, const struct cli_hist_pair *p)
 {
 	if (p->verdict == CLI_HIST_NEW)
@@ -191,9 +214,11 @@ int cli_hist_show_diff(const char *dir, const struct cli_hist_options *o)
 		ret = load(dir, o, &d.after);
 	if (ret == 0)
 		ret = make_pairs(&d);
+	for (size_t i = 0; ret == 0 && i < d.n; i++)
+		compare(&d, &d.pairs[i]);
+	if (ret == 0)
+		ret = find_median_shift(&d);
 	if (ret == 0) {
-		for (size_t i = 0; i < d.n; i++)
-			compare(&d, &d.pairs[i]);
 		qsort_r(d.pairs, d.n, sizeof(*d.pairs), by_distance, &d);
 		cli_reader_warn(d.before.reader);
 		cli_reader_warn(d.after.reader);

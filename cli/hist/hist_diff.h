@@ -19,7 +19,8 @@ enum cli_hist_verdict {
 	CLI_HIST_UNTESTED, /* the sides were measured in different ways */
 };
 
-#define CLI_HIST_NONE UINT32_MAX
+#define CLI_HIST_NONE	UINT32_MAX
+#define CLI_HIST_COMMON 10u
 
 struct cli_hist_pair {
 	/* items of each trace's histograms; CLI_HIST_NONE: it has none */
@@ -36,6 +37,9 @@ struct cli_hist_diff {
 	struct cli_hist_trace before, after;
 	struct cli_hist_pair *pairs; /* what differs most first */
 	size_t n;
+	/* of the shifts of all pairs that were compared; NAN: there are fewer than CLI_HIST_COMMON
+	 */
+	double median_shift;
 };
 
 const char *cli_hist_verdict_name(enum cli_hist_verdict verdict);

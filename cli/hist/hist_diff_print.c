@@ -157,6 +157,11 @@ int cli_hist_diff_text(const struct cli_hist_diff *d)
 		   ": chance alone makes more than 0.5 of so few calls, or of such long phases.");
 	print_rest(d, CLI_HIST_FEW, ": fewer than 20 calls in one of the traces.");
 	print_rest(d, CLI_HIST_UNTESTED, ": one is logged and one measured, or by other clocks.");
+	if (fabs(d->median_shift) >= IP_PROFILE_ALIKE)
+		ip_print(stdout,
+			 "In the median they shifted by %+.2f: what all have in common may be the "
+			 "machine, and not the program.\n",
+			 d->median_shift);
 	ip_print(stdout, "These are two recordings; %s\n", cli_diff_runs_differ);
 	return 0;
 }
@@ -231,6 +236,7 @@ void cli_hist_diff_json(const struct cli_hist_diff *d)
 	cli_diff_trace_json(&j, "after", d->after.reader, d->after.latencies->events);
 	ip_json_double(&j, "alike_below_bins", IP_PROFILE_ALIKE);
 	ip_json_uint(&j, "few_below_calls", IP_PROFILE_CALLS);
+	ip_json_double(&j, "median_shift_bins", d->median_shift);
 	if (d->options->by)
 		ip_json_string(&j, "by", d->options->by);
 	ip_json_array(&j, d->options->by ? "rows" : "functions");

@@ -194,6 +194,21 @@ def test_one_behaviour_is_alike(me):
     assert len(verdicts) == 60 and verdicts.count("differs") <= 1, verdicts
 
 
+def test_what_all_have_in_common(me):
+    """Everything takes twice as long: a line says that it may be the machine."""
+    names = [f"f{i}" for i in range(12)]
+    before = make(me, [(name, 100, 50) for name in names])
+    after = make(me, [(name, 200, 50) for name in names], 2)
+    document = diff(me, before, after)
+    assert document["median_shift_bins"] == pytest.approx(1)
+    assert "shifted by +1.00" in me.iprobe("hist", "--diff", before, after).stdout
+    # one of twelve, and too few to have something in common
+    after = make(me, [(name, 200 if name == "f3" else 100, 50) for name in names], 2)
+    assert diff(me, before, after)["median_shift_bins"] == 0
+    assert "shifted by" not in me.iprobe("hist", "--diff", before, after).stdout
+    assert diff(me, before, after, "-f", "f3,f4")["median_shift_bins"] is None
+
+
 def test_measured_in_the_process(me, programs):
     """Histograms of --payload hist are compared with such ones, and not with logged calls."""
     program = programs.simple("changing_latency", placement="fentry")
@@ -233,9 +248,10 @@ def test_a_program_that_changes(me, programs):
     assert rows["write"]["before"]["calls"] == said[0]["fast_writes"]
     assert rows["write"]["after"]["calls"] == said[1]["slow_writes"]
     assert rows["write"]["verdict"] == "differs"
+    # now and then the thread loses its CPU between the program's clock and the probe's
     known = distance(said[0]["profile"][0], said[1]["profile"][1])
-    assert known > 4 and rows["write"]["distance_bins"] == pytest.approx(known, abs=0.05)
-    assert rows["write"]["shift_bins"] == pytest.approx(rows["write"]["distance_bins"], abs=0.05)
+    assert known > 4 and rows["write"]["distance_bins"] == pytest.approx(known, abs=0.3)
+    assert rows["write"]["shift_bins"] == pytest.approx(rows["write"]["distance_bins"], abs=0.1)
     assert document["rows"][0]["value"] == "write"
     assert abs(rows["read"]["distance_bins"]) < 1
 
