@@ -227,11 +227,16 @@ def test_traces(commands, hostile):
         ["graph", "--inverted"],
         ["graph", "--callers", "*"],
         ["hist"],
-        ["hist", "--heat"],
+        ["hist", "--over-time"],
+        ["hist", "--interval", "1ms"],
+        ["hist", "--diff", trace],
+        ["hist", "--diff", counted],
     ):
         commands(*reader, trace, codes=(0, 2))
     commands("hist", counted)
     commands.json("hist", "--json", counted)
+    commands.json("hist", "--interval", "1ms", "--json", trace)
+    commands.json("hist", "--diff", counted, "--json", trace)
     commands("report", counted)
     for form in ("html", "chrome", "folded", "callgrind"):
         text = commands("export", "--format", form, trace)
