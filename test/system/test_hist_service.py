@@ -69,6 +69,25 @@ def test_hist_again(actor, measured):
     assert last_words(proc).returncode == 0
 
 
+def test_interval_by_interval(actor, measured):
+    """What ended in each interval, of all processes together; what was before is not in it."""
+    server = measured
+    server.go()
+    words = ["--json", "--interval", "100ms", "--over-time", "--children", server.pid]
+    proc = actor.start_iprobe("hist", *words)
+    first = json.loads(proc.stdout.readline())
+    assert not first["functions"] and pids_of(first) >= set(server.workers)
+    server.go()
+    calls = {"prefork_answer": 0, "prefork_hash": 0}
+    deadline = time.monotonic() + 30
+    while set(calls.values()) != {2 * N} and time.monotonic() < deadline:
+        for f in json.loads(proc.stdout.readline())["functions"]:
+            calls[f["function"]] = calls.get(f["function"], 0) + f["calls"]
+    assert calls["prefork_answer"] == calls["prefork_hash"] == 2 * N, calls
+    proc.send_signal(signal.SIGTERM)
+    assert last_words(proc).returncode == 0
+
+
 def test_hist_without_sessions(actor, server):
     done = actor.iprobe("hist", *server.workers)
     assert done.returncode == 1 and not done.stdout
