@@ -8,8 +8,10 @@
 #include "cli/live_counts.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "analysis/read/members.h"
@@ -17,12 +19,16 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/file.h"
+#include "common/interrupted.h"
 #include "common/notice.h"
+#include "common/now.h"
 #include "common/proc.h"
 #include "common/trace/trace_format.h"
 #include "session/session.h"
+#include "trace_writer/journal.h"
 
 #define COUNTS_MAX (1ull << 30)
+#define END_NS	   3000000000ull
 
 static char *path_of(const char *dir, const char *file)
 {
@@ -258,6 +264,23 @@ size_t cli_live_counts_ask(struct cli_live_counts *c, bool only_joined)
 			answered += ask(p);
 	}
 	return answered;
+}
+
+void cli_live_counts_await_end(const struct cli_live_counts *c)
+{
+	const struct timespec nap = {.tv_nsec = 5000000};
+	const uint64_t limit = ip_now_ns() + END_NS;
+
+	for (size_t i = 0; i < c->n; i++) {
+		const struct cli_live_process *p = &c->processes[i];
+		_cleanup_close_ int dir =
+			p->joined ? open(p->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+		/* the session is closed to others before it ends, and its journal is behind that */
+		while (dir >= 0 && ip_journal_is_locked(dir) && ip_now_ns() < limit &&
+		       !ip_interrupted)
+			nanosleep(&nap, NULL);
+	}
 }
 
 int cli_live_counts_read(struct cli_live_counts *c)

@@ -52,6 +52,10 @@ struct cli_live_process *cli_live_counts_find(const struct cli_live_counts *coun
  * Returns how many have answered; where it is 0 the error of the last one is set. */
 size_t cli_live_counts_ask(struct cli_live_counts *counts, bool only_joined);
 
+/* Waits, where sessions have just ended, until they have written their last counts; for 3 s at
+ * most. */
+void cli_live_counts_await_end(const struct cli_live_counts *counts);
+
 /* Reads what has been written. Returns 1 where functions have other indexes than in the reading
  * before, 0 where they have not, or -1 with an error. recording is still NULL where there is
  * nothing to read yet. */

@@ -150,6 +150,8 @@ static int look(struct live *live, bool first, bool *ret_last)
 	/* what was counted up to the end of the session belongs to the last interval */
 	if (!answered && (first || !live->options->over_time))
 		return 0;
+	if (!answered)
+		cli_live_counts_await_end(&live->counts);
 	renewed = cli_live_counts_read(&live->counts);
 	if (renewed < 0)
 		return -1;
