@@ -2,11 +2,11 @@
 /*
  * A server whose latency changes while it runs:
  *
- *   changing_latency [-w] BEFORE_MS AFTER_MS
+ *   changing_latency [-w] BEFORE AFTER
  *
- * With -w it says "ready", and begins when stdin has a line. For BEFORE_MS handle("read") and
- * handle("write") take 25 us each. Then handle("write") takes 800 us, 32 times as long, for
- * AFTER_MS; handle("read") and steady() are as before. At the end it prints {"reads",
+ * With -w it says "ready", and begins when stdin has a line. For BEFORE rounds handle("read"),
+ * handle("write") and steady() take 25 us each. Then handle("write") takes 800 us, 32 times as
+ * long, for AFTER rounds; the others are as before. At the end it prints {"reads",
  * "fast_writes", "slow_writes", "steady", "profile"}: numbers of calls, and how many writes took
  * how long by its own clock, in powers of two of nanoseconds, before and after. Then it waits for
  * the end of stdin.
@@ -59,11 +59,9 @@ KEEP void steady(void)
 	steadies++;
 }
 
-KEEP static void serve(unsigned ms)
+KEEP static void serve(unsigned rounds)
 {
-	const uint64_t end = now() + ms * 1000000ull;
-
-	while (now() < end) {
+	for (unsigned i = 0; i < rounds; i++) {
 		uint64_t begin;
 
 		handle("read");

@@ -213,14 +213,14 @@ def test_measured_in_the_process(me, programs):
     """Histograms of --payload hist are compared with such ones, and not with logged calls."""
     program = programs.simple("changing_latency", placement="fentry")
     traces = []
-    for times, payload in (
-        (("300", "0"), "hist"),
-        (("50", "600"), "hist"),
-        (("100", "300"), "log"),
+    for rounds, payload in (
+        (("4000", "0"), "hist"),
+        (("600", "700"), "hist"),
+        (("600", "300"), "log"),
     ):
         directory = me.dir() / "trace"
         done = me.iprobe(
-            "run", "-q", "--payload", payload, "-o", directory, "--", program, *times
+            "run", "-q", "--payload", payload, "-o", directory, "--", program, *rounds
         )
         assert done.returncode == 0, repr(done)
         traces.append(directory)
@@ -237,9 +237,9 @@ def test_a_program_that_changes(me, programs):
     """25 us and 800 us are five bins apart; by how much they are, the program has measured."""
     program = programs.simple("changing_latency", placement="fentry")
     traces, said = [], []
-    for times in (("300", "0"), ("0", "400")):
+    for rounds in (("4000", "0"), ("0", "400")):
         directory = me.dir() / "trace"
-        done = me.iprobe("run", "-q", "--args", "-o", directory, "--", program, *times)
+        done = me.iprobe("run", "-q", "--args", "-o", directory, "--", program, *rounds)
         assert done.returncode == 0, repr(done)
         said.append(json.loads(done.stdout.splitlines()[-1]))
         traces.append(directory)

@@ -95,7 +95,7 @@ def test_interval_by_interval(actor, targets, programs):
     what became slow is told when it does.
     """
     program = programs.simple("changing_latency", placement="fentry")
-    target = targets.start(actor, [program, "-w", "1500", "2000"])
+    target = targets.start(actor, [program, "-w", "15000", "2000"])
     session = actor.start_iprobe(
         "attach", target.pid, "-q", "--payload", "hist", "-o", actor.dir() / "trace"
     )
