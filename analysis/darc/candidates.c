@@ -291,8 +291,13 @@ void ip_candidates_decide(struct ip_candidates *c, double percent)
 		if (c->queue)
 			c->excess += excess_of(c, 1, &c->samples[i], &unused);
 	}
-	for (size_t i = 0; i < c->ncolumns; i++)
-		most = c->columns[i].maxcount > most ? c->columns[i].maxcount : most;
+	for (size_t i = 0; i < c->ncolumns; i++) {
+		const uint64_t weight = c->columns[i].node == IP_CANDIDATE_QUEUE
+						? c->columns[i].maxcount / IP_CANDIDATE_QUEUE_PART
+						: c->columns[i].maxcount;
+
+		most = weight > most ? weight : most;
+	}
 	for (size_t i = 0; i < c->ncolumns; i++)
 		c->columns[i].cause = c->columns[i].maxcount &&
 				      (double)c->columns[i].maxcount * 100 >= percent * most;

@@ -15,6 +15,10 @@
 /* In the place of a node: that the thread waited for a CPU. */
 #define IP_CANDIDATE_QUEUE (IP_FTREE_NONE - 1)
 
+/* That many operations have waited for a CPU does not make what is slow in others chance: beside it
+ * a cause needs so many times less. */
+#define IP_CANDIDATE_QUEUE_PART 4u
+
 struct ip_candidate {
 	uint32_t node; /* IP_FTREE_NONE: the residue */
 	uint64_t maxcount;

@@ -9,6 +9,8 @@
 
 /* A difference of so many standard deviations is no chance. */
 #define SIGNIFICANT 2.5
+/* The core of a peak has bins with as many calls as its highest one, divided by this, or more. */
+#define CORE 8u
 
 /* 2^(1/4), 2^(2/4), 2^(3/4) */
 static const double steps[IP_PEAK_STEPS] = {1, 1.189207115002721, 1.4142135623730951,
@@ -117,6 +119,25 @@ static void find_tops(struct search *s)
 	}
 }
 
+/* The core of a peak, whose bins are these. */
+static void find_core(const struct search *s, unsigned from, unsigned to, unsigned top,
+		      struct ip_peak *p)
+{
+	const uint64_t least = (s->calls[top] + CORE - 1) / CORE;
+	unsigned first = top, end = top + 1;
+
+	while (first > from && s->calls[first - 1] >= least)
+		first--;
+	while (end < to && s->calls[end] >= least)
+		end++;
+	/* what slows a call down that is slow already is no other reason */
+	end = end + IP_PEAK_STEPS / s->width < to ? end + IP_PEAK_STEPS / s->width : to;
+	p->core_from_ns = ip_peak_bin_from(first * s->width);
+	p->core_to_ns = ip_peak_bin_from(end * s->width);
+	for (unsigned b = first; b < end; b++)
+		p->core_count += s->calls[b];
+}
+
 static void find_at(const struct ip_peak_bins *bins, unsigned width, struct ip_peaks *ret)
 {
 	struct search s = {.n = IP_PEAK_BINS / width, .width = width};
@@ -136,6 +157,7 @@ static void find_at(const struct ip_peak_bins *bins, unsigned width, struct ip_p
 		p->to_ns = ip_peak_bin_from(to * width);
 		p->top_from_ns = ip_peak_bin_from(s.tops[i] * width);
 		p->top_to_ns = ip_peak_bin_from((s.tops[i] + 1) * width);
+		find_core(&s, from, to, s.tops[i], p);
 		p->refused = p->count < IP_PEAK_SAMPLES;
 		from = to;
 	}

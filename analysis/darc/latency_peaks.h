@@ -34,7 +34,10 @@ uint64_t ip_peak_bin_from(unsigned bin);
 struct ip_peak {
 	uint64_t from_ns, to_ns;	 /* to_ns: not included */
 	uint64_t top_from_ns, top_to_ns; /* the highest bin */
-	uint64_t count;
+	/* The bins around that one, each with an eighth as many calls or more, and up to twice as
+	 * long: calls farther away may be there for another reason. */
+	uint64_t core_from_ns, core_to_ns;
+	uint64_t count, core_count;
 	bool refused; /* of fewer than IP_PEAK_SAMPLES calls */
 };
 

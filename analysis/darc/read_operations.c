@@ -26,6 +26,7 @@ struct reader {
 	struct ip_darc_latencies *latencies; /* NULL: operations are read */
 	struct ip_darc_range *ranges;
 	size_t nranges;
+	uint64_t nseen; /* operations, of whatever duration */
 };
 
 static void on_values(void *context, const uint64_t *payload)
@@ -114,6 +115,21 @@ static bool is_early(struct reader *r, const struct ip_darc_operation *operation
 	return operation->start < r->since || first;
 }
 
+/* Whether the kernel's events tell for how long the thread waited for a CPU; also where they tell
+ * nothing of the thread at all. */
+static bool is_covered(const struct reader *r, const struct ip_darc_operation *operation)
+{
+	const struct ip_thread_states *t = r->preemption.thread;
+	size_t span;
+
+	if (!t)
+		return true;
+	span = ip_states_span_at(t, operation->start);
+	return operation->start >= r->states->begin &&
+	       operation->start + operation->ticks <= r->states->end && span < t->nspans &&
+	       t->spans[span].state != IP_THREAD_UNKNOWN;
+}
+
 static bool is_callee(void *context, uint32_t above, uint32_t function, uint32_t member,
 		      uint64_t call_site)
 {
@@ -150,8 +166,9 @@ static bool on_operation(void *context, struct ip_darc_operation *operation)
 	struct ip_darc_range *range = r->ranges;
 	double each;
 
-	if (is_early(r, operation))
+	if (is_early(r, operation) || !is_covered(r, operation))
 		return false;
+	r->nseen++;
 	while (range < r->ranges + r->nranges && (ns < range->from_ns || ns >= range->to_ns))
 		range++;
 	if (range == r->ranges + r->nranges)
@@ -246,8 +263,10 @@ uint64_t ip_darc_latencies_between(const struct ip_darc_latencies *l, uint64_t f
 }
 
 int ip_darc_operations_read(struct ip_trace_reader *trace, const struct ip_darc_read_options *o,
-			    struct ip_ftree *ftree, struct ip_darc_range *ranges, size_t nranges)
+			    struct ip_ftree *ftree, struct ip_darc_range *ranges, size_t nranges,
+			    uint64_t *ret_seen)
 {
+	int ret;
 	struct reader r = {.trace = trace,
 			   .tid = o->tid,
 			   .ranges = ranges,
@@ -264,5 +283,7 @@ int ip_darc_operations_read(struct ip_trace_reader *trace, const struct ip_darc_
 							.context = &r};
 	uint64_t events;
 
-	return visit(&r, ftree, &options, &events);
+	ret = visit(&r, ftree, &options, &events);
+	*ret_seen = r.nseen;
+	return ret;
 }

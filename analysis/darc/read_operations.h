@@ -60,10 +60,11 @@ struct ip_darc_read_options {
 };
 
 /* Reads them. ftree: that of the function. An operation is of the first range that has its
- * duration. The caller clears the ranges' operations in any case. Returns 0, or -1 with an error.
- */
+ * duration. Left out is, too, what the states do not cover. *ret_seen: how many there were of
+ * whatever duration. The caller clears the ranges' operations in any case. Returns 0, or -1 with
+ * an error. */
 int ip_darc_operations_read(struct ip_trace_reader *trace,
 			    const struct ip_darc_read_options *options, struct ip_ftree *ftree,
-			    struct ip_darc_range *ranges, size_t nranges);
+			    struct ip_darc_range *ranges, size_t nranges, uint64_t *ret_seen);
 
 #endif

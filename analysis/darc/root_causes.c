@@ -5,18 +5,13 @@
  */
 #include "analysis/darc/root_causes.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/darc/candidates.h"
+#include "analysis/darc/chance.h"
 #include "common/array.h"
 #include "common/error.h"
-
-/* A cause of fewer operations than this part may be chance, where its share is so many times that
- * of the time, or less. */
-#define CHANCE_MOST  0.5
-#define CHANCE_TIMES 2.0
 
 struct finder {
 	const struct ip_ftree *ftree;
@@ -185,53 +180,10 @@ static int descend(struct finder *f, uint32_t node, const struct ip_darc_sample 
 	return ret;
 }
 
-static int by_share(const void *left, const void *right)
-{
-	const struct ip_darc_cause *a = left, *b = right;
-
-	if (a->n != b->n)
-		return a->n > b->n ? -1 : 1;
-	return a->node < b->node ? -1 : a->node > b->node;
-}
-
-static void clear_cause(struct ip_darc_cause *c)
+void ip_darc_cause_clear(struct ip_darc_cause *c)
 {
 	free(c->samples);
 	free(c->reference);
-}
-
-/* Whether what makes some operations slow may have hit this cause by chance, as it hits whatever
- * runs: it is no more frequent than it has of the time. rest: of the operations, those that other
- * causes leave. */
-static bool may_be_chance(const struct ip_root_causes *r, const struct ip_darc_cause *c,
-			  double rest)
-{
-	const struct ip_darc_figures *f = &r->figures[c->node];
-	const double all = r->figures[0].reference_longest,
-		     time = c->stop == IP_DARC_OWN ? f->reference_own : f->reference_longest;
-
-	return c->stop != IP_DARC_PREEMPTED && all > 0 && c->share < CHANCE_MOST &&
-	       c->share <= CHANCE_TIMES * rest * time / all;
-}
-
-/* Gives up causes that may be chance: of few operations, in themselves or beside the first one. The
- * causes are sorted. */
-static void give_up_chance(struct ip_root_causes *r, double percent)
-{
-	double rest = 1;
-	size_t left = 0;
-
-	for (size_t i = 0; i < r->n; i++) {
-		/* what is frequent in the node above it may be rare after all */
-		if (r->items[i].n < IP_DARC_CALLS || may_be_chance(r, &r->items[i], rest) ||
-		    (left && 100.0 * r->items[i].n < percent * r->items[0].n)) {
-			clear_cause(&r->items[i]);
-			continue;
-		}
-		rest -= r->items[i].stop == IP_DARC_SPREAD ? 0 : r->items[i].share;
-		r->items[left++] = r->items[i];
-	}
-	r->n = left;
 }
 
 /* Marks the nodes on the path of a cause. */
@@ -271,8 +223,6 @@ int ip_root_causes_find(const struct ip_ftree *ftree, const struct ip_darc_opera
 		code = descend(&f, 0, samples, peak->n, others, reference->n);
 	free(samples);
 	free(others);
-	if (code == 0 && ret->n)
-		qsort(ret->items, ret->n, sizeof(*ret->items), by_share);
 	if (code == 0) {
 		struct ip_darc_figures *first = &ret->figures[0];
 
@@ -281,7 +231,8 @@ int ip_root_causes_find(const struct ip_ftree *ftree, const struct ip_darc_opera
 		first->calls = first->reference_calls = 1;
 		first->longest = first->sum = ip_candidates_mean(peak);
 		first->reference_longest = first->reference_sum = ip_candidates_median(reference);
-		give_up_chance(ret, options->maxcount_percent);
+		code = ip_chance_give_up(ftree, peak, reference, options->maxcount_percent,
+					 options->keeps_chance, ret);
 		for (size_t i = 0; i < ret->n; i++)
 			note_cause(ret, ftree, &ret->items[i]);
 	}
@@ -291,7 +242,7 @@ int ip_root_causes_find(const struct ip_ftree *ftree, const struct ip_darc_opera
 void ip_root_causes_clear(struct ip_root_causes *r)
 {
 	for (size_t i = 0; i < r->n; i++)
-		clear_cause(&r->items[i]);
+		ip_darc_cause_clear(&r->items[i]);
 	free(r->items);
 	free(r->figures);
 	*r = (struct ip_root_causes){0};

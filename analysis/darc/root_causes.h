@@ -56,6 +56,8 @@ struct ip_darc_cause {
 	size_t n;
 	struct ip_darc_sample *reference; /* as many as the reference has */
 	double share;			  /* of the operations of the peak */
+	size_t path;			  /* the same of all causes with the same functions */
+	bool chance;			  /* it may be: kept only where that was wanted */
 	struct ip_darc_loop loop;
 };
 
@@ -89,13 +91,16 @@ struct ip_root_causes_options {
 	/* An operation that took as many ticks without that is of the peak in any case: waiting is
 	 * no cause of it then. */
 	double peak_from;
+	bool keeps_chance; /* what may be chance is told, and not left out */
 };
 
-/* peak: operations of the peak; reference: others; none: only the peak's own figures count. Both
- * must outlive *ret, which the caller clears in any case. Returns 0, or -1 with an error. */
+/* peak: operations of the peak; reference: others; none: only the peak's own figures count. They
+ * have what belongs to each node alone (ip_darc_builder_options.own). Both must outlive *ret, which
+ * the caller clears in any case. Returns 0, or -1 with an error. */
 int ip_root_causes_find(const struct ip_ftree *ftree, const struct ip_darc_operations *peak,
 			const struct ip_darc_operations *reference,
 			const struct ip_root_causes_options *options, struct ip_root_causes *ret);
+void ip_darc_cause_clear(struct ip_darc_cause *cause);
 void ip_root_causes_clear(struct ip_root_causes *causes);
 
 #endif

@@ -42,8 +42,9 @@ static void take_peak(struct ip_darc_search *s, const struct ip_peak *peak)
 	const struct ip_peak *reference = find_reference(&s->peaks, peak);
 
 	s->peak = peak - s->peaks.items + 1;
-	s->ranges[0] = (struct ip_darc_range){
-		.from_ns = peak->from_ns, .to_ns = peak->to_ns, .count = peak->count};
+	s->ranges[0] = (struct ip_darc_range){.from_ns = peak->core_from_ns,
+					      .to_ns = peak->core_to_ns,
+					      .count = peak->core_count};
 	if (reference)
 		s->ranges[1] = (struct ip_darc_range){.from_ns = reference->from_ns,
 						      .to_ns = reference->to_ns,
@@ -132,10 +133,23 @@ static int find_variance(struct ip_darc_search *s, struct ip_trace_reader *trace
 	}
 	s->ranges[0] = (struct ip_darc_range){
 		.to_ns = UINT64_MAX, .count = s->latencies.bins.count, .most = VARIANCE_MOST};
-	if (ip_darc_operations_read(trace, read, &s->ftree, s->ranges, 1) < 0)
+	if (ip_darc_operations_read(trace, read, &s->ftree, s->ranges, 1, &s->seen) < 0)
 		return -1;
 	s->state = IP_DARC_FOUND;
 	return ip_variances_find(&s->ftree, &s->ranges[0].operations, &s->variances);
+}
+
+/* How many operations of the peak would be faster than that without waiting for a CPU. */
+static size_t count_waiting(const struct ip_darc_range *range, double peak_from)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < range->operations.n; i++) {
+		const struct ip_darc_operation *o = &range->operations.items[i];
+
+		n += (double)(o->ticks - o->queued) < peak_from;
+	}
+	return n;
 }
 
 static enum ip_darc_state state_of(const struct ip_root_causes *causes)
@@ -152,7 +166,7 @@ int ip_darc_search(struct ip_trace_reader *trace, struct ip_trace_waits *waits,
 	const struct ip_darc_read_options read = {.function = o->function,
 						  .tid = o->tid,
 						  .depth = o->depth,
-						  .own = o->variance,
+						  .own = true,
 						  .states = waits ? waits->states : NULL,
 						  .since = o->since,
 						  .places = o->places};
@@ -160,7 +174,8 @@ int ip_darc_search(struct ip_trace_reader *trace, struct ip_trace_waits *waits,
 						 .maxcount_percent = o->maxcount_percent,
 						 .ticks_per_ns =
 							 (double)trace->session->tsc_hz / 1e9,
-						 .queue = waits};
+						 .queue = waits,
+						 .keeps_chance = o->keeps_chance};
 
 	*ret = (struct ip_darc_search){
 		.session = trace->session, .options = *o, .state = IP_DARC_NO_PEAK};
@@ -181,14 +196,23 @@ int ip_darc_search(struct ip_trace_reader *trace, struct ip_trace_waits *waits,
 	ret->ranges[0].most = o->decision_operations;
 	options.peak_from = (double)ret->ranges[0].from_ns * options.ticks_per_ns;
 	if (ip_darc_operations_read(trace, &read, &ret->ftree, ret->ranges,
-				    ret->ranges[1].most ? 2 : 1) < 0 ||
+				    ret->ranges[1].most ? 2 : 1, &ret->seen) < 0 ||
 	    ip_root_causes_find(&ret->ftree, &ret->ranges[0].operations, &ret->ranges[1].operations,
 				&options, &ret->causes) < 0)
 		return -1;
+	ret->from_waiting = count_waiting(&ret->ranges[0], options.peak_from);
 	ret->state = state_of(&ret->causes);
 	if (!waits)
 		return 0;
 	return ip_cause_waits_find(trace, &ret->ftree, &ret->causes, waits, &ret->waits);
+}
+
+void ip_darc_search_forget_causes(struct ip_darc_search *s)
+{
+	ip_cause_waits_destroy(s->waits, s->causes.n);
+	s->waits = NULL;
+	while (s->causes.n)
+		ip_darc_cause_clear(&s->causes.items[--s->causes.n]);
 }
 
 void ip_darc_search_clear(struct ip_darc_search *s)

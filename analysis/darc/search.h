@@ -50,6 +50,7 @@ struct ip_darc_options {
 	struct ip_symbolizer *places;
 	/* the ranges of an earlier search are those of this one, too; NULL: peaks are looked for */
 	const struct ip_darc_search *profile;
+	bool keeps_chance; /* as in ip_root_causes_options */
 };
 
 struct ip_darc_search {
@@ -62,6 +63,8 @@ struct ip_darc_search {
 	size_t peak;	  /* the one that is searched: its index in peaks, plus 1; 0: none is */
 	/* of the peak, and of the reference; most 0: there is no reference */
 	struct ip_darc_range ranges[2];
+	uint64_t seen; /* operations of whatever duration, when those of the ranges were read */
+	size_t from_waiting; /* of the peak: it has them for the waiting for a CPU only */
 	struct ip_ftree ftree;
 	struct ip_root_causes causes;
 	struct ip_cause_waits *waits; /* by cause; NULL: the trace has no events of the kernel */
@@ -73,6 +76,8 @@ struct ip_darc_search {
  * error. */
 int ip_darc_search(struct ip_trace_reader *trace, struct ip_trace_waits *waits,
 		   const struct ip_darc_options *options, struct ip_darc_search *ret);
+/* Of a search that has not looked at callees: that F0 is the cause is no answer. */
+void ip_darc_search_forget_causes(struct ip_darc_search *search);
 void ip_darc_search_clear(struct ip_darc_search *search);
 
 /* What a cause is, in one word: that part of its time that is longer than in the reference by most.

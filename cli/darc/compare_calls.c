@@ -110,7 +110,7 @@ static int read_calls(struct cli_darc_trace *t, const struct cli_compare_options
 		s->ranges[1] = (struct ip_darc_range){0};
 	if (ip_ftree_begin(&s->ftree, function) < 0)
 		return -1;
-	return ip_darc_operations_read(t->trace, &read, &s->ftree, s->ranges, 2);
+	return ip_darc_operations_read(t->trace, &read, &s->ftree, s->ranges, 2, &s->seen);
 }
 
 static int compare(struct cli_darc_trace *t, const struct cli_compare_options *o)

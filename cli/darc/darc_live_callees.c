@@ -2,15 +2,15 @@
 /*
  * Steps 2 and 3 of a live search (darc_live.c): which functions are live.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/darc/darc_live_private.h"
+#include "common/cleanup.h"
 #include "common/error.h"
 #include "common/selection/selection.h"
 #include "hotpatcher/process/callees.h"
-
-#define SEEN IP_DARC_CALLS /* calls of the peak show which functions are called */
 
 /* The name of a function without the compiler's suffixes: a selection means all of its parts. Valid
  * until the next call. */
@@ -54,6 +54,18 @@ bool cli_darc_live_goes_on(const struct cli_darc_live_search *l)
 	return false;
 }
 
+/* Adds the callees that a function was seen to call. */
+static int add_known(struct cli_darc_live_search *l, const char *caller)
+{
+	const size_t length = strlen(caller);
+
+	for (size_t i = 0; i < l->seen.n; i++)
+		if (!strncmp(l->seen.items[i], caller, length) && l->seen.items[i][length] == ' ' &&
+		    cli_darc_names_add(&l->callees, l->seen.items[i] + length + 1, SIZE_MAX) < 0)
+			return -1;
+	return 0;
+}
+
 /* Adds the callees, as the code tells them, of the functions that the search is at. */
 int cli_darc_live_find(struct cli_darc_live_search *l)
 {
@@ -67,9 +79,36 @@ int cli_darc_live_find(struct cli_darc_live_search *l)
 			ret = cli_darc_names_add(&l->callees, found.names[k], SIZE_MAX);
 		if (ret >= 0 && found.pointers)
 			ret = cli_darc_names_add(&l->pointers, l->below.items[i], SIZE_MAX);
+		if (ret >= 0)
+			ret = add_known(l, l->below.items[i]);
 		ip_callees_clear(&found);
 	}
 	return ret < 0 ? -1 : 0;
+}
+
+/* Whether a function may be a cause for what callees take that were not live: it is a cause by
+ * itself, or nothing is. */
+static bool is_open(const struct cli_darc_live_search *l)
+{
+	const struct ip_root_causes *c = &l->moment.search.causes;
+
+	for (size_t i = 0; i < c->n; i++)
+		if (c->items[i].stop == IP_DARC_OWN || c->items[i].stop == IP_DARC_SPREAD)
+			return true;
+	return !c->n;
+}
+
+/* Callees that are causes stay live while others take their turn. */
+static int keep_causes(struct cli_darc_live_search *l)
+{
+	const struct ip_root_causes *c = &l->moment.search.causes;
+
+	for (size_t i = 0; i < c->n; i++)
+		if (c->items[i].stop == IP_DARC_DEPTH &&
+		    cli_darc_names_add(&l->path, cli_darc_live_name(l, c->items[i].node),
+				       SIZE_MAX) < 0)
+			return -1;
+	return 0;
 }
 
 /* Step 2: as many callees at once as are allowed. */
@@ -83,10 +122,10 @@ int cli_darc_live_look(struct cli_darc_live_search *l)
 			l, "",
 			l->path.n + (l->callees.n - first < most ? l->callees.n - first : most));
 		if (select_some(l, &l->callees, first, most) < 0 ||
-		    cli_darc_live_wait(l, l->options->search.decision_operations) < 0)
+		    cli_darc_live_wait(l, CLI_DARC_DECIDE) < 0 || keep_causes(l) < 0)
 			return -1;
 		first += most;
-	} while (first < l->callees.n && !cli_darc_live_goes_on(l) && !cli_darc_live_is_over(l));
+	} while (first < l->callees.n && is_open(l) && !l->changed && !cli_darc_live_is_over(l));
 	return 0;
 }
 
@@ -106,19 +145,27 @@ bool cli_darc_live_is_unseen(struct cli_darc_live_search *l)
 	return false;
 }
 
-/* Adds the functions that those of the search were seen to call. Returns how many; -1 with an
- * error. */
-static int add_seen(struct cli_darc_live_search *l)
+int cli_darc_live_add_seen(struct cli_darc_live_search *l)
 {
 	const struct ip_ftree *t = &l->moment.search.ftree;
 	int added = 0;
 
 	for (uint32_t i = 1; i < t->n; i++) {
-		int ret = 0;
+		_cleanup_free_ char *caller = strdup(cli_darc_live_name(l, t->nodes[i].parent)),
+				    *pair = NULL;
+		const char *callee = cli_darc_live_name(l, i);
+		int ret;
 
-		if (cli_darc_names_has(&l->below, cli_darc_live_name(l, t->nodes[i].parent)))
-			ret = cli_darc_names_add(&l->callees, cli_darc_live_name(l, i), SIZE_MAX);
-		if (ret < 0)
+		if (!caller)
+			return ip_error("out of memory");
+		if (!cli_darc_names_has(&l->below, caller))
+			continue;
+		if (asprintf(&pair, "%s %s", caller, callee) < 0) {
+			pair = NULL;
+			return ip_error("out of memory");
+		}
+		ret = cli_darc_names_add(&l->callees, callee, SIZE_MAX);
+		if (ret < 0 || cli_darc_names_add(&l->seen, pair, SIZE_MAX) < 0)
 			return -1;
 		added += ret;
 	}
@@ -137,8 +184,8 @@ int cli_darc_live_see(struct cli_darc_live_search *l)
 		    !cli_darc_names_has(&l->callees, all.names[i]))
 			ret = cli_darc_names_add(&others, all.names[i], SIZE_MAX);
 	ip_callees_clear(&all);
-	for (size_t first = 0;
-	     ret >= 0 && first < others.n && !cli_darc_live_goes_on(l) && !cli_darc_live_is_over(l);
+	for (size_t first = 0; ret >= 0 && first < others.n && cli_darc_live_is_unseen(l) &&
+			       !l->changed && !cli_darc_live_is_over(l);
 	     first += l->options->max_functions) {
 		cli_darc_live_tell(l, "which it calls through pointers: ",
 				   l->path.n + (others.n - first < l->options->max_functions
@@ -146,9 +193,9 @@ int cli_darc_live_see(struct cli_darc_live_search *l)
 							: l->options->max_functions));
 		ret = select_some(l, &others, first, l->options->max_functions);
 		if (ret == 0)
-			ret = cli_darc_live_wait(l, SEEN);
+			ret = cli_darc_live_wait(l, CLI_DARC_SEE);
 		if (ret == 0)
-			ret = add_seen(l);
+			ret = cli_darc_live_add_seen(l);
 		added += ret > 0 ? ret : 0;
 	}
 	for (size_t i = 0; ret >= 0 && i < l->below.n; i++)

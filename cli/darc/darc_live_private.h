@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of a live search share: darc_live.c looks and decides, darc_live_callees.c tells
- * which functions are to be live.
+ * What the parts of a live search share: darc_live.c goes from step to step, darc_live_wait.c looks
+ * at the rings until a step can be decided, darc_live_callees.c tells which functions are to be
+ * live.
  */
 #ifndef IP_CLI_DARC_LIVE_PRIVATE_H
 #define IP_CLI_DARC_LIVE_PRIVATE_H
@@ -17,21 +18,41 @@ struct cli_darc_live_search {
 	char *f0, *name;		       /* linker name; private to name_of() */
 	struct cli_darc_names path;	       /* functions on the paths of causes */
 	struct cli_darc_names below;	       /* those of them whose callees are looked at */
-	struct cli_darc_names pointers;	       /* those that call through pointers */
-	struct cli_darc_names known;	       /* those of them whose callees have been seen */
+	struct cli_darc_names looked;	       /* those whose callees were live in a step */
+	struct cli_darc_names again;	/* those whose callees were so once more, in the end */
+	struct cli_darc_names pointers; /* those that call through pointers */
+	struct cli_darc_names known;	/* those of them whose callees have been seen */
+	struct cli_darc_names seen;	/* "caller callee": which callees those were */
 	struct cli_darc_names callees;
-	uint64_t begin_ns, end_ns;
+	uint64_t begin_ns, end_ns; /* of the profile; of the search, 0: when it is over */
+	uint64_t profile_ns;	   /* how long the profile took */
 	uint32_t level;
-	bool over; /* the user, the time or the process has ended it */
+	unsigned begun;	 /* how often the search has begun again */
+	uint64_t top_ns; /* at the look before: of the peak that was chosen; 0: none was */
+	uint64_t calls;	 /* of F0 by then */
+	bool changed;	 /* the calls are not those of the profile any more */
+	bool over;	 /* the user, the time or the process has ended it */
+};
+
+/* What a wait is for. */
+enum cli_darc_live_kind {
+	CLI_DARC_PROFILE,
+	CLI_DARC_SEE,	 /* some calls of the peak, which show what they call */
+	CLI_DARC_DECIDE, /* calls of the peak that decide on causes */
 };
 
 /* Whether the search has been ended. */
 bool cli_darc_live_is_over(struct cli_darc_live_search *l);
 /* Tells the user how many functions are live. */
 void cli_darc_live_tell(const struct cli_darc_live_search *l, const char *what, size_t functions);
-/* Looks again and again until there are as many calls of the peak as are wanted; or the rings hold
- * no more of them. Returns 0, or -1 with an error. */
-int cli_darc_live_wait(struct cli_darc_live_search *l, size_t wanted);
+/* Looks again and again until what it is for is reached; or the rings hold no more calls of the
+ * peak; or the calls are not those of the profile (changed). Where slow calls do not come any more
+ * the search is over, after a message. Returns 0, or -1 with an error. */
+int cli_darc_live_wait(struct cli_darc_live_search *l, enum cli_darc_live_kind kind);
+
+/* Searches the last look once more, and leaves out what may be chance: the search is over. Returns
+ * 0, or -1 with an error. */
+int cli_darc_live_conclude(struct cli_darc_live_search *l);
 
 /* The name of a function without the compiler's suffixes: a selection means all of its parts. Valid
  * until the next call. */
@@ -41,6 +62,9 @@ bool cli_darc_live_goes_on(const struct cli_darc_live_search *l);
 /* Adds the callees, as the code tells them, of the functions that the search is at. Returns 0, or
  * -1 with an error. */
 int cli_darc_live_find(struct cli_darc_live_search *l);
+/* Adds the functions that those which the search is at were seen to call. Returns how many are new;
+ * -1 with an error. */
+int cli_darc_live_add_seen(struct cli_darc_live_search *l);
 /* Has the callees live, and looks at them. Returns 0, or -1 with an error. */
 int cli_darc_live_look(struct cli_darc_live_search *l);
 /* Whether a function that calls through pointers, and whose callees have not been seen, is a cause.

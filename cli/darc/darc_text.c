@@ -322,7 +322,7 @@ int cli_darc_text(const struct cli_darc *d)
 			return -1;
 		told += s->causes.items[i].share;
 	}
-	if (s->state != IP_DARC_NO_DIFFERENCE && told < 0.995)
+	if (s->state != IP_DARC_NO_DIFFERENCE && s->causes.n && told < 0.995)
 		ip_print(stdout, "\nThe other %.0f %% have no common cause.\n", 100 * (1 - told));
 	if (!s->waits)
 		ip_print(stdout, "\nThe trace has no events of the kernel (--kernel): whether the "

@@ -137,14 +137,98 @@ QUIET void start_queue(void)
 
 """
 
+# A page that another thread fills when it is touched, after LONG milliseconds.
+FAULT = """\
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int faults;
+static char *lazy_page;
+
+__attribute__((no_instrument_function)) static void *fill_pages(void *)
+{
+	static char page[4096] __attribute__((aligned(4096)));
+	struct uffd_msg message;
+
+	pthread_setname_np(pthread_self(), "page-filler");
+	while (read(faults, &message, sizeof(message)) == sizeof(message)) {
+		struct uffdio_copy copy = {(uintptr_t)lazy_page, (uintptr_t)page, 4096, 0, 0};
+
+		wait_ms(LONG);
+		ioctl(faults, UFFDIO_COPY, &copy);
+	}
+	return NULL;
+}
+
+QUIET void start(void)
+{
+	struct uffdio_api api = {UFFD_API, 0, 0};
+	struct uffdio_register range = {};
+	pthread_t thread;
+
+	faults = syscall(SYS_userfaultfd, O_CLOEXEC);
+	lazy_page = (char *)mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+				 0);
+	range.range.start = (uintptr_t)lazy_page;
+	range.range.len = 4096;
+	range.mode = UFFDIO_REGISTER_MODE_MISSING;
+	if (ioctl(faults, UFFDIO_API, &api) || ioctl(faults, UFFDIO_REGISTER, &range) ||
+	    pthread_create(&thread, NULL, fill_pages, NULL))
+		abort();
+}
+
+"""
+
+# A lock that another thread holds for LONG milliseconds when it is told to.
+FUTEX = """\
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+static sem_t rotate_now, rotating;
+
+FUNC void rotate_table(void)
+{
+	pthread_mutex_lock(&table_lock);
+	sem_post(&rotating);
+	wait_ms(LONG);
+	pthread_mutex_unlock(&table_lock);
+	BARRIER;
+}
+
+__attribute__((no_instrument_function)) static void *rotate_tables(void *)
+{
+	pthread_setname_np(pthread_self(), "table-rotator");
+	for (;;) {
+		sem_wait(&rotate_now);
+		rotate_table();
+	}
+	return NULL;
+}
+
+QUIET void start(void)
+{
+	pthread_t thread;
+
+	sem_init(&rotate_now, 0, 0);
+	sem_init(&rotating, 0, 0);
+	if (pthread_create(&thread, NULL, rotate_tables, NULL))
+		abort();
+}
+
+"""
+
 KINDS = ("direct", "loop", "pointer", "virtual", "recursion", "exception", "two_places")
 CAUSES = ("sleep", "iterations", "queue")
 
 
 class Program:
-    """seed: of what is written; planted: a cause is."""
+    """seed: of what is written; planted: a cause is. outside: "fault" or "futex", what it is then.
+    two: there are two causes in two paths; the second one has so many percent of the slow calls.
+    """
 
-    def __init__(self, seed, planted=True):
+    def __init__(self, seed, planted=True, outside=None, two=0):
         self.random = random.Random(seed)
         self.seed, self.planted = seed, planted
         self.per_mille = self.random.choice([10, 20, 50, 100, 200, 300, 500])
@@ -152,19 +236,30 @@ class Program:
         self.threads = self.random.choice([1, 1, 1, 2, 4])
         self.long_ms = self.random.choice([12, 16, 20])
         self.cause = self.random.choices(CAUSES, (6, 2, 2))[0] if planted else "none"
-        self.path, self.functions, self.number = [], [], 0
+        if outside:
+            self.cause, self.threads = outside, 1
+        if two:
+            self.cause = self.random.choice(("sleep", "iterations"))
+        self.path, self.paths, self.functions, self.number = [], [], [], 0
         self.times = 1  # so often each function of the path is called in an operation
-        body = self._function("serve", self.random.randint(2, 8), ["serve"])
+        if two:
+            body = self._serve_two(two)
+        else:
+            body = self._function("serve", self.random.randint(2, 8), ["serve"])
+            self.paths = [self.path]
         text = HEAD.replace("SEED", str(seed))
         if self.cause == "queue":
             text += QUEUE.replace("LONG", str(self.long_ms))
             self.threads = 1
+        if outside:
+            text += {"fault": FAULT, "futex": FUTEX}[outside].replace("LONG", str(self.long_ms))
+        start = {"queue": "start_queue()", "fault": "start()", "futex": "start()"}
         text += "".join(self.functions) + body
         self.text = text + (
             MAIN.replace("OPERATIONS", str(self.operations))
             .replace("THREADS", str(self.threads))
             .replace("PER_MILLE", str(self.per_mille))
-            .replace("START", "start_queue()" if self.cause == "queue" else "(void)0")
+            .replace("START", start.get(self.cause, "(void)0"))
         )
 
     def _name(self, word):
@@ -185,6 +280,23 @@ class Program:
     def _decoys(self):
         return [f"\t{self._decoy()}();\n" for _ in range(self.random.randint(0, 2))]
 
+    def _serve_two(self, percent):
+        """serve() with two paths, one after the other; a slow call is slow in one of them."""
+        for name in ("first", "second"):
+            self.times = 1
+            self.functions.append(
+                self._function(name, self.random.randint(1, 4), ["serve", name])
+            )
+            self.paths.append(self.path)
+        return (
+            "static thread_local unsigned lot;\n\n"
+            "FUNC void serve(void)\n{\n\tconst bool any = slow;\n\n"
+            "\tlot = lot * 1103515245 + 12345;\n"
+            f"\tconst bool other = any && (lot >> 16) % 100 < {percent};\n\n"
+            "\tslow = any && !other;\n\tfirst();\n"
+            "\tslow = other;\n\tsecond();\n\tslow = any;\n\tBARRIER;\n}\n\n"
+        )
+
     def _end(self, name):
         """The function that is the cause, by itself."""
         lines = ["\twork(3);\n"]
@@ -195,6 +307,16 @@ class Program:
             self.functions.append(f"FUNC void {step}(void)\n{{\n\twork(20);\n\tBARRIER;\n}}\n\n")
             lines.append(
                 f"\tfor (int i = slow ? {self.long_ms * 50} : 2; i > 0; i--)\n\t\t{step}();\n"
+            )
+        elif self.cause == "fault":
+            lines.append(
+                "\tif (slow)\n\t\tmadvise(lazy_page, 4096, MADV_DONTNEED);\n"
+                "\tif (slow)\n\t\tsink += *(volatile char *)lazy_page;\n"
+            )
+        elif self.cause == "futex":
+            lines.append(
+                "\tif (slow) {\n\t\tsem_post(&rotate_now);\n\t\tsem_wait(&rotating);\n\t}\n"
+                "\tpthread_mutex_lock(&table_lock);\n\tpthread_mutex_unlock(&table_lock);\n"
             )
         elif self.cause == "queue":
             lines.append(

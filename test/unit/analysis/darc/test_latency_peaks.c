@@ -54,6 +54,31 @@ static void test_none(void **state)
 	assert_null(ip_peaks_number(&p, 1));
 }
 
+/* What lies far from the top of a peak is not of its core. */
+static void test_core(void **state)
+{
+	struct ip_peak_bins b = {0};
+	const struct ip_peak *last;
+	struct ip_peaks p;
+
+	(void)state;
+	add(&b, 100000, 2000);
+	for (unsigned i = 0; i < 100; i++) {
+		ip_peak_bins_add(&b, 20000000 + i);
+		if (i < 4)
+			ip_peak_bins_add(&b, 9000000 + i);
+	}
+	ip_peak_bins_add(&b, 140000000);
+	ip_peaks_find(&b, &p);
+	assert_int_equal(ip_peaks_count(&p), 2);
+	last = ip_peaks_number(&p, 2);
+	assert_true(last->from_ns <= 9000000 && last->to_ns > 140000000);
+	assert_int_equal(last->count, 105);
+	assert_true(last->core_from_ns > 9000100 && last->core_from_ns <= 20000000);
+	assert_true(last->core_to_ns > 40000000 && last->core_to_ns < 140000000);
+	assert_int_equal(last->core_count, 100);
+}
+
 static void test_one(void **state)
 {
 	(void)state;
@@ -146,10 +171,10 @@ static void test_tail(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bins), cmocka_unit_test(test_none),
-		cmocka_unit_test(test_one),  cmocka_unit_test(test_two),
-		cmocka_unit_test(test_few),  cmocka_unit_test(test_finer),
-		cmocka_unit_test(test_tail),
+		cmocka_unit_test(test_bins),  cmocka_unit_test(test_none),
+		cmocka_unit_test(test_core),  cmocka_unit_test(test_one),
+		cmocka_unit_test(test_two),   cmocka_unit_test(test_few),
+		cmocka_unit_test(test_finer), cmocka_unit_test(test_tail),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

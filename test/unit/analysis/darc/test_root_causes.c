@@ -261,12 +261,116 @@ static void test_queue(void **state)
 	end(&w);
 }
 
+/* What belongs to each node alone, of calls that are called once. */
+static void add_own(struct ip_darc_operations *to, const struct ip_darc_call *call)
+{
+	struct ip_darc_operation *o = &to->items[to->n - 1];
+
+	o->own = realloc(o->own, (o->nown + 1) * sizeof(*o->own));
+	assert_non_null(o->own);
+	o->own[o->nown++] = (struct ip_darc_own){call->node, call->sum - call->inside, call->count};
+	for (const struct ip_darc_call *c = call->callees; c; c = c->next)
+		add_own(to, c);
+}
+
+/* What another program does to calls hits the function that takes most of the time most often: that
+ * is no cause. A function is one that is hit more often than by chance. */
+static void test_chance(void **state)
+{
+	struct world w;
+
+	(void)state;
+	for (int keeps = 0; keeps < 2; keeps++) {
+		const struct ip_root_causes_options options = {.depth = 9,
+							       .maxcount_percent = 20,
+							       .ticks_per_ns = 1,
+							       .keeps_chance = keeps};
+
+		begin(&w);
+		for (unsigned i = 0; i < 220; i++) {
+			struct ip_darc_operations *to = i < 20 ? &w.peak : &w.reference;
+			struct ip_darc_call *f0 = operation(&w, to, MS / 100);
+			const uint64_t a = i < 12 ? 9 * MS : 0, b = i >= 12 && i < 20 ? 9 * MS : 0;
+
+			callees(&w, to, f0, A, 6 * MS / 10 + a, 1, 0);
+			callees(&w, to, f0, B, MS / 100 + b, 1, 0);
+			callees(&w, to, f0, C, 3 * MS / 10, 1, 0);
+			add_own(to, f0);
+		}
+		assert_int_equal(
+			ip_root_causes_find(&w.ftree, &w.peak, &w.reference, &options, &w.causes),
+			0);
+		assert_int_equal(w.causes.n, 1 + keeps);
+		for (size_t i = 0; i < w.causes.n; i++)
+			assert_int_equal(w.ftree.nodes[w.causes.items[i].node].function,
+					 w.causes.items[i].chance ? A : B);
+		end(&w);
+	}
+}
+
+/* What is found at several places of a function is of one call path. */
+static void test_places(void **state)
+{
+	struct world w;
+
+	(void)state;
+	begin(&w);
+	for (unsigned i = 0; i < 80; i++) {
+		struct ip_darc_operations *to = i < 24 ? &w.peak : &w.reference;
+		struct ip_darc_call *f0 = operation(&w, to, MS / 10);
+
+		for (unsigned place = 0; place < 8; place++) {
+			struct ip_darc_call *c = callees(
+				&w, to, f0, A, i < 24 && i % 8 == place ? 9 * MS : MS / 100, 1, 0);
+
+			c->node = ip_ftree_child(&w.ftree, 0, A, 0, 0x1000 + place);
+		}
+		add_own(to, f0);
+	}
+	find(&w, 9);
+	/* of three operations each, none would be enough */
+	assert_int_equal(w.causes.n, 8);
+	for (size_t i = 0; i < 8; i++)
+		assert_int_equal(w.causes.items[i].path, w.causes.items[0].path);
+	end(&w);
+}
+
+/* Waiting for a CPU, however often, does not hide what is slow by itself. */
+static void test_rare_beside_waiting(void **state)
+{
+	struct world w;
+
+	(void)state;
+	begin(&w);
+	for (unsigned i = 0; i < 300; i++) {
+		struct ip_darc_operations *to = i < 110 ? &w.peak : &w.reference;
+		struct ip_darc_call *f0 = operation(&w, to, MS / 10);
+
+		callees(&w, to, f0, A, i < 10 ? 9 * MS : MS / 10, 1, 0);
+		if (i >= 10 && i < 110) {
+			to->items[to->n - 1].queued = 8 * MS;
+			to->items[to->n - 1].ticks += 8 * MS;
+		}
+	}
+	find_in(&w, 9, 5 * MS);
+	assert_int_equal(w.causes.n, 2);
+	assert_int_equal(w.causes.items[0].stop, IP_DARC_PREEMPTED);
+	assert_int_equal(w.ftree.nodes[w.causes.items[1].node].function, A);
+	end(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_reference), cmocka_unit_test(test_several),
-		cmocka_unit_test(test_loops),	  cmocka_unit_test(test_depth),
-		cmocka_unit_test(test_spread),	  cmocka_unit_test(test_queue),
+		cmocka_unit_test(test_reference),
+		cmocka_unit_test(test_several),
+		cmocka_unit_test(test_loops),
+		cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_spread),
+		cmocka_unit_test(test_queue),
+		cmocka_unit_test(test_chance),
+		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_rare_beside_waiting),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
