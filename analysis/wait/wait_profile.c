@@ -304,13 +304,6 @@ static int add_up(struct maker *m)
 	return ret;
 }
 
-struct ip_wait_profile *ip_wait_profile_make(struct ip_trace_reader *trace,
-					     const struct ip_states *states,
-					     const struct ip_descriptors *descriptors, uint32_t tid)
-{
-	return ip_wait_profile_observe(trace, states, descriptors, tid, NULL, NULL);
-}
-
 static struct ip_wait_profile *make(struct maker *maker, struct ip_trace_reader *trace)
 {
 	static const struct ip_open_calls_ops ops = {on_run, pass, on_opened, on_closed};

@@ -73,14 +73,8 @@ struct ip_wait_observer {
 };
 
 /* Reads the calls of the trace. states, descriptors: of the trace; borrowed. tid: of this thread
- * only; 0: of all. Returns NULL with an error. */
-struct ip_wait_profile *ip_wait_profile_make(struct ip_trace_reader *trace,
-					     const struct ip_states *states,
-					     const struct ip_descriptors *descriptors,
-					     uint32_t tid);
-/* The same. Tells observer of each part; NULL: nobody. idle: which waits are told apart; NULL:
- * none.
- */
+ * only; 0: of all. idle: which waits are told apart; NULL: none. Tells observer of each part; NULL:
+ * nobody. Returns NULL with an error. */
 struct ip_wait_profile *ip_wait_profile_observe(struct ip_trace_reader *trace,
 						const struct ip_states *states,
 						const struct ip_descriptors *descriptors,

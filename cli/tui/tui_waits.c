@@ -28,6 +28,7 @@ struct cli_tui_waits {
 static int read_waits(struct cli_tui *tui, struct cli_tui_waits *w)
 {
 	int got = ip_trace_waits_read(tui->trace, &w->trace);
+	struct ip_idle_waits idle = {0};
 
 	if (got == 0)
 		return ip_error("%s has no events of the kernel: record with iprobe attach "
@@ -36,7 +37,10 @@ static int read_waits(struct cli_tui *tui, struct cli_tui_waits *w)
 	if (got < 0)
 		return -1;
 	cli_tui_reading(tui, "reading what calls waited for", 0);
-	w->profile = ip_wait_profile_make(tui->trace, w->trace->states, &w->trace->descriptors, 0);
+	if (ip_idle_waits_find(tui->trace, w->trace->states, &w->trace->descriptors, &idle) == 0)
+		w->profile = ip_wait_profile_observe(tui->trace, w->trace->states,
+						     &w->trace->descriptors, 0, &idle, NULL);
+	ip_idle_waits_clear(&idle);
 	return cli_tui_read(tui, w->profile ? 0 : -1);
 }
 
@@ -66,20 +70,37 @@ static void print_line(const struct cli_tui *tui, FILE *out, const char *what, u
 		 all ? 100.0 * ticks / all : 0);
 }
 
-static void print_wait(const struct cli_tui *tui, FILE *out, const struct ip_wait_sum *wait,
-		       uint64_t all, size_t columns)
+/* idle: of what was a wait for new work; else of the rest. Returns whether there was any. */
+static bool print_wait(const struct cli_tui *tui, FILE *out, const struct ip_wait_sum *wait,
+		       bool idle, uint64_t all, size_t columns)
 {
+	const uint64_t ticks = idle ? wait->idle : wait->ticks - wait->idle,
+		       n = idle ? wait->idle_count : wait->count - wait->idle_count;
 	const struct cli_tui_waits *w = tui->waits;
 	_cleanup_free_ char *object =
 		ip_trace_waits_object(w->trace, &w->profile->objects[wait->object]);
 	char time[32], count[32];
 
+	if (!ticks)
+		return false;
 	if (object)
 		cli_fit_name(object, columns > BEFORE + 3 ? columns - BEFORE : 3);
 	ip_print(out, "%23s %6.1f %%  %s  %s\n",
-		 ip_format_ns(ip_recording_ns(tui->trace->session, wait->ticks), time),
-		 all ? 100.0 * wait->ticks / all : 0, ip_format_count(wait->count, count),
-		 object ? object : "?");
+		 ip_format_ns(ip_recording_ns(tui->trace->session, ticks), time),
+		 all ? 100.0 * ticks / all : 0, ip_format_count(n, count), object ? object : "?");
+	return true;
+}
+
+static void print_waits(const struct cli_tui *tui, FILE *out, bool idle, size_t lines,
+			size_t columns)
+{
+	const struct ip_wait_profile *p = tui->waits->profile;
+	const uint32_t function = tui->waits->function;
+
+	for (size_t i = 0, n = 0; i < p->nwaits && n < lines; i++)
+		n += p->waits[i].owner == function &&
+		     print_wait(tui, out, &p->waits[i], idle, p->functions[function].elapsed,
+				columns);
 }
 
 void cli_tui_waits_draw(const struct cli_tui *tui, FILE *out, size_t lines, size_t columns)
@@ -101,10 +122,13 @@ void cli_tui_waits_draw(const struct cli_tui *tui, FILE *out, size_t lines, size
 	print_line(tui, all, "on a CPU", parts->cpu, parts->elapsed);
 	print_line(tui, all, "run queue", parts->runqueue, parts->elapsed);
 	print_line(tui, all, "blocked",
-		   parts->elapsed - parts->cpu - parts->runqueue - parts->unknown, parts->elapsed);
-	for (size_t i = 0; i < p->nwaits; i++)
-		if (p->waits[i].owner == function && n++ < lines)
-			print_wait(tui, all, &p->waits[i], parts->elapsed, columns);
+		   parts->elapsed - parts->cpu - parts->runqueue - parts->unknown - parts->idle,
+		   parts->elapsed);
+	print_waits(tui, all, false, lines, columns);
+	if (parts->idle) {
+		print_line(tui, all, "idle", parts->idle, parts->elapsed);
+		print_waits(tui, all, true, lines, columns);
+	}
 	print_line(tui, all, "not known", parts->unknown, parts->elapsed);
 	if (tui->waits->trace->states->lost)
 		ip_print(all, "of the kernel's events %" PRIu64 " are LOST\n",

@@ -31,6 +31,7 @@ def ns(text, unit):
 def test_waits_of_a_function(turns, terminal):  # noqa: F811
     actor, trace = turns
     known = waits(turns)["await_turn"]
+    assert known["idle_ns"] > 0  # it waits for work
     screen = terminal(actor, "-f", "await_turn", trace)
     press_and_wait(screen, "w", "any key: back")
     rows = [row.split() for row in screen.rows if row.strip()]
@@ -42,7 +43,8 @@ def test_waits_of_a_function(turns, terminal):  # noqa: F811
         "elapsed": known["elapsed_ns"],
         "on a CPU": known["cpu_ns"],
         "run queue": known["runqueue_ns"],
-        "blocked": blocked(known),
+        "blocked": blocked(known) - known["idle_ns"],
+        "idle": known["idle_ns"],
         "not known": known["unknown_ns"],
     }.items():
         assert abs(shown[name] - wanted) <= 0.01 * wanted, (name, shown, known)
