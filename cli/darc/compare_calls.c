@@ -5,6 +5,7 @@
 #include "cli/darc/compare_calls.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/filter/filter_check.h"
 #include "cli/trace_args.h"
@@ -113,6 +114,29 @@ static int read_calls(struct cli_darc_trace *t, const struct cli_compare_options
 	return ip_darc_operations_read(t->trace, &read, &s->ftree, s->ranges, 2, &s->seen);
 }
 
+static int show(struct cli_compare_calls *c)
+{
+	const size_t n = c->nslow + 1;
+	const struct ip_darc_operation **operations = calloc(n, sizeof(*operations));
+	struct ip_operation_values *values = calloc(n, sizeof(*values));
+	int ret = operations && values ? 0 : ip_error("out of memory");
+
+	if (ret == 0) {
+		memcpy(operations, c->slow, c->nslow * sizeof(*operations));
+		operations[c->nslow] = c->usual;
+		c->values = values;
+		ret = ip_operation_values_read(c->trace->trace,
+					       c->trace->search.ftree.nodes[0].function, operations,
+					       n, values);
+	}
+	if (ret == 0)
+		ret = c->options->json ? cli_compare_json(c) : cli_compare_text(c);
+	ip_operation_values_clear(values, n);
+	free(values);
+	free(operations);
+	return ret;
+}
+
 static int compare(struct cli_darc_trace *t, const struct cli_compare_options *o)
 {
 	struct ip_darc_range *r = t->search.ranges;
@@ -129,7 +153,7 @@ static int compare(struct cli_darc_trace *t, const struct cli_compare_options *o
 					    : c.slow[r[0].operations.n - 1];
 		if (c.usual == c.slow[c.nslow - 1] && c.nslow > 1)
 			c.nslow--;
-		ret = o->json ? cli_compare_json(&c) : cli_compare_text(&c);
+		ret = show(&c);
 	}
 	free(usual);
 	free(c.slow);

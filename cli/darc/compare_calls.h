@@ -7,6 +7,7 @@
 #ifndef IP_CLI_COMPARE_CALLS_H
 #define IP_CLI_COMPARE_CALLS_H
 
+#include "analysis/darc/operation_values.h"
 #include "cli/darc/darc_load.h"
 
 struct cli_compare_options {
@@ -28,6 +29,8 @@ struct cli_compare_calls {
 	const struct ip_darc_operation **slow; /* the slowest first */
 	size_t nslow;
 	const struct ip_darc_operation *usual; /* of the median */
+	/* what came with them: with each slow one, and with the usual one behind these */
+	const struct ip_operation_values *values;
 };
 
 /* The nodes of a slow call and the usual one, by the size of their difference. The caller frees the

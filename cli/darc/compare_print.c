@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cli/call_values.h"
 #include "cli/darc/compare_calls.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -54,6 +55,20 @@ static uint64_t ns_of(const struct cli_compare_calls *c, uint64_t ticks)
 	return ip_recording_ns(c->trace->trace->session, ticks);
 }
 
+/* The call with its values: handle_request(uri="/a") = 0. NULL with an error. number: of values. */
+static char *call_text(const struct cli_compare_calls *c, size_t number)
+{
+	const struct ip_slow_call call = {.args = c->values[number].args,
+					  .result = c->values[number].result};
+	char *text = cli_call_text(
+		c->trace->trace->session,
+		ip_names_shown(c->trace->names, c->trace->search.ftree.nodes[0].function), &call);
+
+	if (!text)
+		ip_error("out of memory");
+	return text;
+}
+
 /* A difference with its sign. */
 static const char *signed_ns(const struct cli_darc *d, double ticks, char buffer[24])
 {
@@ -95,9 +110,11 @@ static int print_path(const struct cli_darc *d, uint32_t node)
 	return 0;
 }
 
-static int print_call(const struct cli_compare_calls *c, const struct ip_darc_operation *slow)
+static int print_call(const struct cli_compare_calls *c, size_t number)
 {
+	const struct ip_darc_operation *slow = c->slow[number];
 	const struct cli_darc d = darc_of(c);
+	_cleanup_free_ char *text = call_text(c, number);
 	const double all = (double)slow->ticks - (double)c->usual->ticks;
 	_cleanup_free_ struct cli_compare_node *nodes = NULL;
 	struct ip_cause_waits *waits = NULL;
@@ -105,11 +122,12 @@ static int print_call(const struct cli_compare_calls *c, const struct ip_darc_op
 	size_t n = 0;
 	int ret;
 
+	if (!text)
+		return -1;
 	ip_print(stdout,
 		 "%s in thread %u, %s after the start, took %s: %s longer than usually\n"
 		 "%10s %10s %10s %11s  %s\n",
-		 ip_names_shown(d.names, d.search->ftree.nodes[0].function), tid_of(c, slow),
-		 ip_format_ns(since_start(c, slow), at),
+		 text, tid_of(c, slow), ip_format_ns(since_start(c, slow), at),
 		 ip_format_ns(cli_darc_ns(&d, slow->ticks), time),
 		 ip_format_ns(cli_darc_ns(&d, all), usual), "DIFFERENCE", "THIS CALL", "USUALLY",
 		 "CALLS", "CALL PATH, ITSELF");
@@ -140,32 +158,46 @@ static int print_call(const struct cli_compare_calls *c, const struct ip_darc_op
 	return ret;
 }
 
+static bool has_values(const struct cli_compare_calls *c)
+{
+	return c->values[c->nslow].args || c->values[c->nslow].result;
+}
+
 int cli_compare_text(const struct cli_compare_calls *c)
 {
 	const struct cli_darc d = darc_of(c);
+	_cleanup_free_ char *usual = call_text(c, c->nslow);
 	char count[32], time[16], at[16];
 	int ret = 0;
 
-	ip_print(stdout, "%s: %s calls; the usual one: %s, in thread %u, %s after the start\n\n",
+	if (!usual)
+		return -1;
+	ip_print(stdout,
+		 "%s: %s calls; the usual one: %s%s%s, in thread %u, %s after the start\n\n",
 		 ip_names_shown(d.names, d.search->ftree.nodes[0].function),
-		 ip_format_count(d.search->latencies.bins.count, count),
-		 ip_format_ns(cli_darc_ns(&d, c->usual->ticks), time), tid_of(c, c->usual),
-		 ip_format_ns(since_start(c, c->usual), at));
+		 ip_format_count(d.search->latencies.bins.count, count), has_values(c) ? usual : "",
+		 has_values(c) ? ", " : "", ip_format_ns(cli_darc_ns(&d, c->usual->ticks), time),
+		 tid_of(c, c->usual), ip_format_ns(since_start(c, c->usual), at));
 	for (size_t i = 0; ret == 0 && i < c->nslow; i++)
-		ret = print_call(c, c->slow[i]);
+		ret = print_call(c, i);
 	if (ret == 0 && !c->trace->waits)
 		ip_print(stdout, "The trace has no events of the kernel (--kernel): whether the "
 				 "threads ran or waited is not known.\n");
 	return ret;
 }
 
+/* number: of values. */
 static void json_call(struct ip_json *j, const char *key, const struct cli_compare_calls *c,
-		      const struct ip_darc_operation *o)
+		      const struct ip_darc_operation *o, size_t number)
 {
+	const struct ip_slow_call call = {.args = c->values[number].args,
+					  .result = c->values[number].result};
+
 	ip_json_object(j, key);
 	ip_json_uint(j, "duration_ns", ns_of(c, o->ticks));
 	ip_json_uint(j, "ts", since_start(c, o));
 	ip_json_uint(j, "tid", tid_of(c, o));
+	cli_call_values_json(j, c->trace->trace->session, &call);
 	ip_json_end_object(j);
 }
 
@@ -218,9 +250,9 @@ static int json_node(struct ip_json *j, const struct cli_compare_calls *c,
 	return 0;
 }
 
-static int json_comparison(struct ip_json *j, const struct cli_compare_calls *c,
-			   const struct ip_darc_operation *slow)
+static int json_comparison(struct ip_json *j, const struct cli_compare_calls *c, size_t number)
 {
+	const struct ip_darc_operation *slow = c->slow[number];
 	_cleanup_free_ struct cli_compare_node *nodes = NULL;
 	struct ip_cause_waits *waits = NULL;
 	int ret = find_waits(c, slow, &waits);
@@ -229,7 +261,7 @@ static int json_comparison(struct ip_json *j, const struct cli_compare_calls *c,
 	nodes = ret == 0 ? cli_compare_nodes(c, slow, &n) : NULL;
 	ret = nodes ? 0 : -1;
 	ip_json_object(j, NULL);
-	json_call(j, "slow", c, slow);
+	json_call(j, "slow", c, slow, number);
 	ip_json_int(j, "difference_ns", difference(c, slow->ticks, c->usual->ticks));
 	ip_json_array(j, "nodes");
 	for (size_t i = 0; ret == 0 && i < n && i < c->options->filter->limit; i++) {
@@ -261,10 +293,10 @@ int cli_compare_json(const struct cli_compare_calls *c)
 	ip_json_uint(&j, "lost", c->trace->trace->lost);
 	ip_json_bool(&j, "kernel", c->trace->waits != NULL);
 	ip_json_uint(&j, "calls", d.search->latencies.bins.count);
-	json_call(&j, "usual", c, c->usual);
+	json_call(&j, "usual", c, c->usual, c->nslow);
 	ip_json_array(&j, "comparisons");
 	for (size_t i = 0; ret == 0 && i < c->nslow; i++)
-		ret = json_comparison(&j, c, c->slow[i]);
+		ret = json_comparison(&j, c, i);
 	ip_json_end_array(&j);
 	ip_json_end_object(&j);
 	return ret;

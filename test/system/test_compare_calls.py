@@ -91,3 +91,31 @@ def test_refusals(root, trace):
         done = root.iprobe("compare-calls", *options, where)
         assert done.returncode == code and words in done.stderr, (options, done)
         assert not done.stdout and len(done.stderr.splitlines()) == 1, done
+
+
+def test_values_of_the_calls(me, programs):
+    """What the slow one was given, and returned, and what the usual one."""
+    trace = me.dir() / "trace"
+    program = programs.simple("slow_requests", placement="fentry")
+    options = ("-q", "--args", "--retval", "-f", "handle_request,compact", "-o", trace)
+    done = me.iprobe("run", *options, "--", program, "3", input="\n")
+    assert done.returncode == 0, repr(done)
+    done = me.iprobe("compare-calls", "--of", "handle_request", "--json", "--slowest", "2", trace)
+    document = json.loads(done.stdout)
+    for comparison in document["comparisons"]:
+        slow = comparison["slow"]
+        assert slow["args"] == {"uri": "/b", "id": 2} and slow["retval"] == 503, slow
+    usual = document["usual"]
+    assert usual["args"]["uri"] in ("/a", "/c") and usual["retval"] == 200, usual
+    text = me.iprobe("compare-calls", "--of", "handle_request", trace).stdout
+    first, second = text.splitlines()[0], text.splitlines()[2]
+    assert second.startswith('handle_request(uri="/b", id=2) = 503 in thread '), text
+    assert 'the usual one: handle_request(uri="/' in first and " = 200, " in first, text
+    # without values the lines are as they were
+    bare = me.dir() / "bare"
+    options = ("-q", "-f", "handle_request", "-o", bare)
+    done = me.iprobe("run", *options, "--", program, "3", input="\n")
+    assert done.returncode == 0, repr(done)
+    text = me.iprobe("compare-calls", "--of", "handle_request", bare).stdout
+    assert text.splitlines()[2].startswith("handle_request in thread "), text
+    assert "handle_request(" not in text, text
