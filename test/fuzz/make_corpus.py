@@ -213,6 +213,7 @@ def elves():
     yield "aarch64", elf(full, machine=EM_AARCH64)
     yield "unknown-machine", elf(full, machine=12345)
     yield "i386", b"\x7fELF\1\1\1" + bytes(9) + struct.pack("<HH", ET_EXEC, EM_386)
+    yield "i386-with-symbols", elf32()
     yield "x32", b"\x7fELF\1\1\1" + bytes(9) + struct.pack("<HH", ET_EXEC, EM_X86_64)
     yield "big-endian", b"\x7fELF\2\2\1" + bytes(9) + struct.pack(">HH", ET_EXEC, 21)
     yield "cut", good[:-1]
@@ -241,6 +242,26 @@ def elves():
     yield "nothing-to-load", good[:64] + b"\x06" + good[65:]
     shoff = struct.unpack_from("<Q", good, 40)[0]
     yield "section-behind", good[: shoff + 64 + 25] + b"\xff" + good[shoff + 64 + 26 :]
+
+
+def elf32():
+    """An ELF file of a 32-bit program, with a symbol."""
+    symbols = bytes(16) + struct.pack("<IIIBBH", 1, 0x1000, 4, 0x12, 0, 0xFFF1)
+    strings, names = b"\0answer\0", b"\0.symtab\0.strtab\0.shstrtab\0"
+    at = 52 + 32
+    tables = at + len(symbols) + len(strings) + len(names)
+    head = b"\x7fELF\1\1\1" + bytes(9)
+    head += struct.pack("<HHIIIIIHHHHHH", ET_EXEC, 3, 1, 0x1000, 52, tables, 0, 52, 32, 1, 40, 4, 3)
+    head += struct.pack("<8I", PT_LOAD, 0, 0x1000, 0x1000, tables, tables, 5, 0x1000)
+    sections = bytes(40)
+    for name, kind, contents, link, size in (
+        (1, SHT_SYMTAB, symbols, 2, 16),
+        (9, 3, strings, 0, 0),
+        (17, 3, names, 0, 0),
+    ):
+        sections += struct.pack("<10I", name, kind, 0, 0, at, len(contents), link, 1, 1, size)
+        at += len(contents)
+    return head + symbols + strings + names + sections
 
 
 def main():

@@ -174,8 +174,11 @@ def seeds():
     locks += locked(130, 8, 7, 64, result=-110) + locked(140, 8, 7, 96, 6) + locked(150, 9, 7, 64)
     locks += [futex(160, 8, 96, 7, 0), futex(161, 8, 128, 1, 1)]
     files = call(170, 7, 73) + call(180, 8, 72, arguments=(3, 7, 0))
-    idle = packet([], 300, 300, 1)
+    idle = packet([switch(60, 0, 1, 0)], 60, 60, 1) + packet([], 300, 300, 1, 0, 1)
     yield whole(packet(locks + files, 100, 300), idle)
+    # a packet without events is the first one: older events of that CPU are gone
+    mark = packet([], 120, 120, 1) + packet([], 300, 300, 1, 0, 1)
+    yield whole(packet([], 90, 90) + packet(locks + files, 100, 300, 0, 0, 1), mark)
     late = packet(locks[25:] + files, 130, 300, 0, 3, 1)
     yield whole(packet(locks[:25], 100, 129) + late, idle)
     # calls that a stop has broken off: they go on, by themselves or with restart_syscall(2), or a
