@@ -53,6 +53,9 @@ struct ip_thread_call {
 	uint64_t begin; /* TSC; 0: it began before the recording did */
 	uint64_t arguments[IP_THREAD_ARGUMENTS];
 	uint16_t number; /* IP_NO_CALL: none */
+	/* it, or whether there is one, was not recorded: of number IP_NO_CALL the thread may be in
+	 * any call, of another one the arguments are not known */
+	bool untold;
 };
 
 /* Who woke a thread. */
@@ -72,9 +75,6 @@ struct ip_thread_wait {
 	uint64_t fault;		    /* no call: the address of the page fault before it; 0: none */
 	struct ip_thread_waking waking;
 	bool returned;
-	/* calls of the thread were not recorded when it began: not even whether it was in one, if
-	 * call is none; else the call's arguments are not known */
-	bool untold;
 	/* after a call that waits for several descriptors: the first one that the thread used
 	 * then, -1: none */
 	int32_t next_fd;
@@ -113,9 +113,8 @@ struct ip_thread_states {
 	/* indexes of the waits of its last call for several descriptors, if it has not used one
 	 * since; polled: behind the last of them */
 	size_t polled_wait, polled;
-	size_t older;	  /* index + 1 of the thread that had its tid before */
-	size_t born;	  /* index + 1 in births of the thread that its call has made */
-	bool calls_known; /* one of its calls was seen to begin or to return */
+	size_t older; /* index + 1 of the thread that had its tid before */
+	size_t born;  /* index + 1 in births of the thread that its call has made */
 };
 
 /* A thread that was made, or was there when its process began to be recorded. */

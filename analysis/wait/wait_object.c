@@ -80,11 +80,13 @@ uint64_t ip_wait_woken_word(const struct ip_thread_call *call)
 }
 
 /* The word at which a waker has found a thread that waits for a word of its own process: another
- * one, where the thread was moved there (FUTEX_REQUEUE). 0: that is not known. */
+ * one, where the thread was moved there (FUTEX_REQUEUE), or the only one that is told. 0: that is
+ * not known. */
 static uint64_t woken_at(const struct ip_thread_wait *wait)
 {
-	return wait->waking.tsc && wait->call.arguments[1] & FUTEX_PRIVATE_FLAG ? wait->waking.word
-										: 0;
+	const bool own = wait->call.untold || wait->call.arguments[1] & FUTEX_PRIVATE_FLAG;
+
+	return wait->waking.tsc && own ? wait->waking.word : 0;
 }
 
 bool ip_wait_is_poll(const struct ip_thread_call *call)
@@ -132,6 +134,8 @@ bool ip_wait_is_for_one(const struct ip_thread_call *call)
 
 int32_t ip_wait_call_fd(const struct ip_thread_call *call)
 {
+	if (call->untold)
+		return -1;
 	switch (call->number) {
 	case SYS_read:
 	case SYS_write:
@@ -324,7 +328,7 @@ void ip_wait_object_of(const struct ip_thread_wait *wait, const struct ip_descri
 	struct ip_wait_object o = {
 		.kind = IP_WAIT_OTHER,
 		.fd = -1,
-		.call = wait->untold && call->number == IP_NO_CALL ? IP_UNTOLD_CALL : call->number};
+		.call = call->untold && call->number == IP_NO_CALL ? IP_UNTOLD_CALL : call->number};
 
 	if (call->number == IP_NO_CALL || wait->kind == 'T' || wait->kind == 't')
 		of_no_call(&o, wait);

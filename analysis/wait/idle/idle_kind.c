@@ -40,7 +40,7 @@ enum ip_idle_kind ip_idle_kind_of(const struct ip_descriptors *descriptors,
 	const struct ip_thread_call *call = &wait->call;
 	struct ip_wait_object o;
 
-	if (call->number == IP_NO_CALL || wait->untold || wait->kind != 'S')
+	if (call->number == IP_NO_CALL || call->untold || wait->kind != 'S')
 		return IP_IDLE_NONE;
 	switch (call->number) {
 	case SYS_accept:

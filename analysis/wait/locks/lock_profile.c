@@ -102,7 +102,8 @@ static int put_wait(struct maker *m, const struct ip_thread_states *t, uint32_t 
 	struct event e = {.tsc = from, .what = WAITS, .tid = t->tid, .ticks = to - from};
 	const bool file = is_file_lock(&wait->call);
 
-	if (!file && !ip_wait_is_lock(&wait->call))
+	/* of a call that was not recorded it is not known which lock it was */
+	if (wait->call.untold || (!file && !ip_wait_is_lock(&wait->call)))
 		return 0;
 	ip_wait_object_of_thread(wait, m->descriptors, m->owners, t->tid, from, &e.object);
 	if (file) {

@@ -3,7 +3,6 @@
  * The system calls that threads are in, what ended the waits in them, and what the calls change:
  * descriptors, futexes, threads.
  */
-#include <linux/futex.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -76,9 +75,9 @@ int ip_thread_lose_calls(struct ip_states *s, const struct ip_kernel_record *r)
 	if (!r->lost && close_all(s, r->tsc) < 0)
 		return -1;
 	for (size_t i = 0; i < s->n; i++) {
-		s->threads[i].calls_known = false;
 		s->threads[i].first_wait = s->threads[i].nwaits;
 		s->threads[i].call.number = s->threads[i].broken.number = IP_NO_CALL;
+		s->threads[i].call.untold = true;
 		s->threads[i].fault = 0;
 		s->threads[i].polled = 0;
 	}
@@ -170,9 +169,8 @@ int ip_thread_note_call(struct ip_states *s, const struct ip_kernel_record *r)
 	if (ip_thread_begin_first(s, t, r, IP_THREAD_RUNNING) < 0)
 		return -1;
 	/* it was in none since its calls are recorded */
-	for (size_t i = t->first_wait; !t->calls_known && i < t->nwaits; i++)
-		t->waits[i].untold = false;
-	t->calls_known = true;
+	for (size_t i = t->first_wait; t->call.untold && i < t->nwaits; i++)
+		t->waits[i].call.untold = false;
 	t->fault = 0;
 	/* a handler has run: a wait for descriptors ends by that, it does not go on */
 	if (number == SYS_rt_sigreturn && ip_wait_is_poll(&t->broken))
@@ -225,13 +223,9 @@ static void find_false_wakings(struct ip_thread_states *t)
  * but the waits since then were in it. */
 static void find_call(struct ip_thread_states *t, uint16_t number)
 {
-	t->call = (struct ip_thread_call){.number = number};
-	if (ip_wait_call_fd(&t->call) >= 0)
-		t->call.arguments[0] = UINT64_MAX; /* descriptor 0 is one */
-	if (number == SYS_futex) /* a waker of its own process may tell the word */
-		t->call.arguments[1] = FUTEX_PRIVATE_FLAG;
+	t->call = (struct ip_thread_call){.number = number, .untold = true};
 	for (size_t i = t->first_wait; i < t->nwaits; i++)
-		if (t->waits[i].untold)
+		if (t->waits[i].call.untold)
 			t->waits[i].call = t->call;
 }
 
@@ -247,9 +241,8 @@ int ip_thread_note_return(struct ip_states *s, const struct ip_kernel_record *r)
 	note_born(s, t, r->id - IP_KERNEL_SYSCALL_EXIT, ip_kernel_u64(r, 0));
 	if (note_making(s, r, &t->call) < 0)
 		return -1;
-	if (!t->calls_known && t->call.number == IP_NO_CALL)
+	if (t->call.untold && t->call.number == IP_NO_CALL)
 		find_call(t, r->id - IP_KERNEL_SYSCALL_EXIT);
-	t->calls_known = true;
 	if (ip_wait_is_poll(&t->call))
 		t->polled = 0;
 	for (size_t i = t->first_wait; i < t->nwaits; i++) {
@@ -269,7 +262,7 @@ int ip_thread_note_return(struct ip_states *s, const struct ip_kernel_record *r)
 		t->broken = t->call;
 		t->broken_wait = t->first_wait;
 	}
-	t->call.number = IP_NO_CALL;
+	t->call = (struct ip_thread_call){.number = IP_NO_CALL};
 	t->fault = 0;
 	t->first_wait = t->nwaits;
 	return 0;
@@ -283,8 +276,9 @@ int ip_thread_note_call_state(struct ip_states *s, const struct ip_kernel_record
 
 	if (!t)
 		return -1;
-	if (t->calls_known || t->call.number != IP_NO_CALL)
+	if (!t->call.untold || t->call.number != IP_NO_CALL)
 		return 0;
+	t->call.untold = false;
 	t->call.number = ip_kernel_s32(r, CALL_NUMBER);
 	memcpy(t->call.arguments, r->fields + CALL_ARGUMENTS, sizeof(t->call.arguments));
 	if (!t->nspans)
@@ -294,7 +288,6 @@ int ip_thread_note_call_state(struct ip_states *s, const struct ip_kernel_record
 	if (ip_thread_state_of(t) == IP_THREAD_BLOCKED) {
 		t->first_wait = ip_thread_last_span(t)->wait;
 		t->waits[t->first_wait].call = t->call;
-		t->waits[t->first_wait].untold = false;
 	}
 	return 0;
 }

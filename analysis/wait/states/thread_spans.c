@@ -49,7 +49,7 @@ int ip_thread_begin_wait(struct ip_thread_states *t, uint64_t from, char kind)
 		t->early.tsc = 0;
 	if (t->call.number == IP_NO_CALL) {
 		wait.fault = t->fault;
-		wait.untold = !t->fault && !t->calls_known;
+		wait.call.untold &= !t->fault;
 	}
 	if (t->nwaits >= UINT32_MAX || ip_array_grow(&t->waits, t->nwaits, sizeof(wait)) < 0)
 		return t->nwaits >= UINT32_MAX ? ip_error("too many waits of one thread") : -1;
@@ -225,13 +225,14 @@ static bool is_sure(const struct ip_thread_span *span, uint32_t cpu)
 
 /* A loss is found by the first event behind it, when spans of the time since then have begun by
  * events of other CPUs: those are not known either. */
-static int lose(struct ip_thread_states *t, const struct ip_kernel_record *r)
+static int lose(struct ip_states *s, struct ip_thread_states *t, const struct ip_kernel_record *r)
 {
 	size_t first = t->nspans, to;
 
 	while (first && t->spans[first - 1].from > r->lost_since)
 		first--;
 	first -= first > 0; /* it goes on over the begin of the loss */
+	s->work += t->nspans - first;
 	if (ip_array_grow(&t->spans, t->nspans, sizeof(*t->spans)) < 0)
 		return -1;
 	/* room for one: the part of the first one that is known */
@@ -260,7 +261,7 @@ static int lose(struct ip_thread_states *t, const struct ip_kernel_record *r)
 int ip_thread_lose_spans(struct ip_states *s, const struct ip_kernel_record *r)
 {
 	for (size_t i = 0; i < s->n; i++)
-		if (s->threads[i].nspans && lose(&s->threads[i], r) < 0)
+		if (s->threads[i].nspans && lose(s, &s->threads[i], r) < 0)
 			return -1;
 	return 0;
 }

@@ -34,6 +34,7 @@ struct ip_thread_states *ip_thread_make(struct ip_states *s, int32_t tid, uint64
 	struct ip_thread_states thread = {.tid = tid, .begin = begin, .end = UINT64_MAX};
 
 	thread.call.number = thread.broken.number = IP_NO_CALL;
+	thread.call.untold = true;
 	if (s->n >= UINT32_MAX - 1) {
 		ip_error("too many threads");
 		return NULL;
