@@ -162,7 +162,7 @@ def other_kernel(name, scratch, whole):
     begin = [
         os.path.join("scripts", "in-kernel"),
         "--timeout",
-        "7000" if whole else "800",
+        "7000" if whole else "1200",
         "--out",
         out,
         "--env",
@@ -192,7 +192,7 @@ def other_kernel(name, scratch, whole):
     return Stage(
         name,
         begin + tests,
-        7200 if whole else 900,
+        7200 if whole else 1300,
         junit=os.path.join(out, "results.xml"),
         again=lambda failed: begin + ["--env", "IPROBE_TEST_ONLY=" + " ".join(failed)] + tests,
         breaks=True,

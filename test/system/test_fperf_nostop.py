@@ -93,15 +93,17 @@ def test_calls_and_counters_are_right(me, programs, targets):
     microseconds of each change. The first thread waits for the others.
     """
     program = programs.simple("paging")
+    stay = {"none": 0, "three": 3, "eleven": 11, "outer": 6}  # and the pages of a call
     for ms in (2000, 6000, 15000):
         result, own = count_around_the_work(
-            me, targets, program, ["-t", 3, "-s", ms, "-l"], ["--budget", "1%"]
+            me, targets, program, ["-t", 3, "-s", ms, "-l"], ["--budget", "3%"]
         )
-        if result["changes_without_stop"]:
+        functions = by_name(result)
+        # where others have the CPUs for long, the budget of a short run goes to three() as well
+        if result["changes_without_stop"] and all(functions[f]["live"] == 1 for f in stay):
             break
     assert result["changes_without_stop"] > 0, {k: v for k, v in result.items() if k != "functions"}
-    functions = by_name(result)
-    for name, pages in {"none": 0, "three": 3, "eleven": 11, "outer": 6}.items():
+    for name, pages in stay.items():
         f = functions[name]
         assert f["live"] == 1, f
         # what a change has missed at most, a call a thread that runs, and what is said of it
