@@ -48,6 +48,7 @@ from check_results import (
     judge_skipped,
     judge_unsteady,
     read_junit,
+    slowest_files,
 )
 from check_stages import ROOT, be_strict, plan
 
@@ -185,6 +186,9 @@ def perform(stage, env):
     start = time.monotonic()
     code, said = finish_early(stage) if early else run(stage, stage.command, env)
     cases = stage.junit and read_junit(stage.junit, stage.name, result)
+    if cases:
+        for line in slowest_files(stage.junit):
+            say("    " + line)
     by_itself = result.failed > 0  # what failed can be run by itself
     if stage.junit and not cases and code == 0:
         result.fail(f"{stage.name}: no results", said)

@@ -15,6 +15,7 @@ UNSTEADY_LIST = os.path.join(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "test", "UNSTEADY.md"
 )
 SAID_LINES, SAID_COLUMNS = 15, 240  # of what a failed test said
+SLOWEST = 15  # files of tests that are named
 
 
 class Result:
@@ -103,6 +104,23 @@ def read_junit(path, stage, result):
         else:
             result.passed += 1
     return bool(cases)
+
+
+def slowest_files(path):
+    """Lines of the files of tests that took longest: seconds, tests, file."""
+    took = {}
+    try:
+        cases = list(ElementTree.parse(path).getroot().iter("testcase"))
+    except (OSError, ElementTree.ParseError):
+        return []
+    for case in cases:
+        parts = case.get("classname", "").split(".")
+        file = next((part for part in reversed(parts) if part.startswith("test_")), None)
+        if file:
+            seconds, tests = took.get(file, (0, 0))
+            took[file] = (seconds + float(case.get("time") or 0), tests + 1)
+    slowest = sorted(took.items(), key=lambda item: -item[1][0])[:SLOWEST]
+    return [f"{seconds:7.1f} s  {tests:4} tests  {file}" for file, (seconds, tests) in slowest]
 
 
 def count_exit(stage, code, said, result):

@@ -15,6 +15,8 @@ import tarfile
 
 import pytest
 
+from conftest import PATIENCE
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGES = {"iprobe", "libiprobe-rt", "iprobe-dev", "iprobed"}
 LIB = "usr/lib/x86_64-linux-gnu/iprobe/"
@@ -304,7 +306,7 @@ class System:
             stdin=subprocess.DEVNULL,
             text=True,
             capture_output=True,
-            timeout=timeout,
+            timeout=timeout * PATIENCE,
             check=False,
         )
         said = f"{done.stdout[-2000:]}{done.stderr[-2000:]}"
@@ -322,7 +324,7 @@ def system(debs, sh, root, tmp_path_factory):
         [root / "scripts" / "clean-root", folder, *dependencies(sh, debs)],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=300 * PATIENCE,
         check=False,
     )
     if made.returncode == 77:

@@ -198,6 +198,25 @@ def test_check_counts_unit_tests_that_time_out(root, tmp_path):
     assert sorted(log.read_text().split()) == ["good", "late", "late", "slow", "slow"]
 
 
+def test_check_names_the_slowest_files(root, tmp_path):
+    results = tmp_path / "results.xml"
+    cases = [("test.system.test_a", 1.5), ("test.system.test_b.TestIt", 2), ("test_a", 2.25)]
+    cases.append(("", 9))
+    text = "".join(f'<testcase classname="{name}" name="t" time="{s}"/>' for name, s in cases)
+    results.write_text(f"<testsuite>{text}</testsuite>", encoding="utf-8")
+    program = (
+        f"import sys; sys.path.insert(0, {str(root / 'scripts')!r}); import check_results; "
+        f"print(*check_results.slowest_files({str(results)!r}), sep='\\n')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", program], capture_output=True, text=True, check=True
+    )
+    assert [line.split() for line in done.stdout.splitlines()] == [
+        ["3.8", "s", "2", "tests", "test_a"],
+        ["2.0", "s", "1", "tests", "test_b"],
+    ]
+
+
 def test_check_ends_and_counts_what_a_stage_leaves_running(root):
     counts = perform(root, ["sh", "-c", "sleep 61 & echo $!"])
     assert counts[:3] == ["1", "1", "0"] and "(sleep)" in counts[3]

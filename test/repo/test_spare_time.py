@@ -149,12 +149,15 @@ def test_what_needs_a_build_comes_after_it(root, tmp_path, mode):
         "sanitizers build",
         "clang build",
         "compilers",
+        "packages",
         "third-party builds",
+        "fuzz build",
     } <= set(early)
     for build, user in (
         ("sanitizers build", "sanitizers unit"),
         ("sanitizers build", "sanitizers system"),
+        ("fuzz build", "fuzz"),
     ):
         assert all_stages.index(build) < all_stages.index(user)
-    # nobody else works beside what is measured
-    assert max(map(all_stages.index, early)) < all_stages.index("benchmark active")
+    # nobody else works beside what is watched
+    assert max(map(all_stages.index, early)) < all_stages.index("third-party")
