@@ -9,14 +9,9 @@
 #include <string.h>
 
 #include "analysis/callstack/open_calls.h"
-#include "analysis/wait/cpu_users.h"
-#include "analysis/wait/wait_culprits.h"
-#include "analysis/wait/waker_paths.h"
+#include "analysis/darc/cause_parts.h"
 #include "common/array.h"
 #include "common/error.h"
-
-/* So many parts of a cause are told apart: behind them only kinds are. */
-#define PARTS_MOST 1024u
 
 /* A call whose time is wanted. */
 struct wanted {
@@ -29,15 +24,11 @@ struct wanted {
 
 struct finder {
 	const struct ip_trace_reader *trace;
-	struct ip_trace_waits *waits;
-	struct ip_cpu_users users;
-	struct ip_waker_paths *wakers;
+	struct ip_cause_parts parts;
 	struct wanted *wanted; /* by run, then by start */
 	size_t nwanted;
 	struct ip_cause_waits *found;
 	size_t run;
-	uint32_t pid, member;
-	const struct ip_thread_states *thread;
 	uint64_t now;
 	bool failed;
 	/* by node: of these operations, a slow one and a usual one; NULL: by cause */
@@ -45,8 +36,6 @@ struct finder {
 	struct ip_ftree *ftree;
 	size_t nnodes;
 	uint32_t depth;
-	struct ip_cause_waits *target; /* to which the time is added */
-	bool reference;
 };
 
 const char *ip_cause_kind_name(enum ip_cause_kind kind)
@@ -125,14 +114,10 @@ static int want_all(struct finder *f, const struct ip_ftree *ftree,
 static bool on_run(void *context, const struct ip_thread_packets *run)
 {
 	struct finder *f = context;
-	const struct ip_states *s = f->waits->states;
 
 	f->run = run - f->trace->runs;
-	f->pid = run->machine_pid;
-	f->member = run->member;
 	f->now = 0;
-	f->thread =
-		ip_states_find(s, run->machine_tid, run->begin > s->begin ? run->begin : s->begin);
+	ip_cause_parts_run(&f->parts, run);
 	return f->nwanted > 0 || f->operations[0];
 }
 
@@ -173,137 +158,23 @@ static int on_opened(void *context, const struct ip_frame *frame, const uint32_t
 	return f->failed ? -1 : 0;
 }
 
-static bool same(const struct ip_cause_part *a, const struct ip_cause_part *b)
-{
-	return a->kind == b->kind && a->thread == b->thread && a->in == b->in &&
-	       a->is_lock == b->is_lock &&
-	       ((a->kind != IP_CAUSE_BLOCKED && a->kind != IP_CAUSE_FAULT) ||
-		ip_wait_object_same(&a->object, &b->object));
-}
-
-/* The parts that the causes with these calls have are the same. */
-static void add_part(struct finder *f, const struct ip_cause_part *like, uint64_t ticks)
-{
-	struct ip_cause_waits *to = f->target;
-	struct ip_cause_part other;
-	size_t i = 0;
-
-	while (i < to->n && !same(&to->parts[i], like))
-		i++;
-	if (i == to->n && i >= PARTS_MOST) {
-		other = (struct ip_cause_part){.kind = like->kind, .in = IP_NO_FUNCTION};
-		other.object = (struct ip_wait_object){
-			.kind = like->object.kind, .fd = -1, .call = IP_NO_CALL};
-		like = &other;
-		for (i = 0; i < to->n && !same(&to->parts[i], like);)
-			i++;
-	}
-	if (i == to->n) {
-		if (ip_array_grow(&to->parts, to->n, sizeof(*like)) < 0) {
-			f->failed = true;
-			return;
-		}
-		to->parts[to->n++] = *like;
-	}
-	*(f->reference ? &to->parts[i].reference_ticks : &to->parts[i].ticks) += ticks;
-}
-
-static int had_cpu(void *context, const struct ip_thread_states *thread, uint64_t ticks)
-{
-	struct finder *f = context;
-
-	add_part(f,
-		 &(struct ip_cause_part){
-			 .kind = IP_CAUSE_PREEMPTED, .thread = thread, .in = IP_NO_FUNCTION},
-		 ticks);
-	return f->failed ? -1 : 0;
-}
-
-static void add_blocked(struct finder *f, const struct ip_thread_span *span, uint64_t ticks)
-{
-	const struct ip_thread_wait *waits = f->thread->waits, *wait = &waits[span->wait],
-				    *last = &waits[wait->last];
-	const struct ip_thread_waking *waking = &last->waking;
-	struct ip_cause_part part = {.kind = IP_CAUSE_BLOCKED, .in = IP_NO_FUNCTION};
-
-	ip_wait_object_of(wait, &f->waits->descriptors, f->pid, &part.object);
-	ip_wait_object_in(&part.object, f->member);
-	if (part.object.kind == IP_WAIT_FAULT) {
-		/* that each is of another address is of no interest */
-		part.kind = IP_CAUSE_FAULT;
-		part.object.address = 0;
-	}
-	if (part.kind == IP_CAUSE_BLOCKED && waking->tsc && !waking->context && waking->waker) {
-		const uint32_t node = ip_waker_paths_holder(f->wakers, last);
-
-		part.thread = ip_states_find(f->waits->states, waking->waker, waking->tsc);
-		part.is_lock = part.thread && ip_wait_is_lock(&wait->call);
-		if (node)
-			part.in = f->wakers->tree->nodes[node].function;
-	}
-	add_part(f, &part, ticks);
-}
-
-static void add_span(struct finder *f, const struct ip_thread_span *span, uint64_t from,
-		     uint64_t to)
-{
-	struct ip_cause_part part = {.kind = IP_CAUSE_UNKNOWN, .in = IP_NO_FUNCTION};
-
-	switch (span ? (enum ip_thread_state)span->state : IP_THREAD_UNKNOWN) {
-	case IP_THREAD_RUNNABLE:
-		ip_cpu_users_visit(&f->users, span->cpu, from, to, had_cpu, f);
-		return;
-	case IP_THREAD_BLOCKED:
-		add_blocked(f, span, to - from);
-		return;
-	case IP_THREAD_RUNNING:
-		part.kind = IP_CAUSE_SELF;
-		break;
-	default:
-		break;
-	}
-	add_part(f, &part, to - from);
-}
-
-/* To what the time of a call is added. */
-static void find_target(struct finder *f, uint32_t number)
-{
-	if (f->operations[0]) {
-		f->reference = number >= f->nnodes;
-		f->target = &f->found[number % f->nnodes];
-	} else {
-		f->reference = f->wanted[number].reference;
-		f->target = &f->found[f->wanted[number].cause];
-	}
-}
-
 /* The time up to ts belongs to the innermost call. */
 static void on_pass(void *context, const uint32_t *innermost, uint64_t ts)
 {
 	struct finder *f = context;
-	const struct ip_thread_states *t = f->thread;
-	const uint64_t end = f->waits->states->end;
-	uint64_t now = f->now;
-	size_t i;
+	const uint64_t now = f->now;
+	uint32_t number;
 
 	f->now = ts > now ? ts : now;
-	if (!innermost || !*innermost || ts <= now || f->failed)
+	if (!innermost || !*innermost || ts <= now || f->parts.failed)
 		return;
-	find_target(f, *innermost - 1);
-	for (i = t ? ip_states_span_at(t, now) : 0; now < ts;) {
-		const bool before = !t || i >= t->nspans;
-		const size_t next = before ? 0 : i + 1;
-		uint64_t to = t && next < t->nspans && t->spans[next].from > now &&
-					      t->spans[next].from < ts
-				      ? t->spans[next].from
-				      : ts;
-
-		if (!before && now < end && to > end)
-			to = end; /* behind it nothing is known */
-		add_span(f, before || now >= end ? NULL : &t->spans[i], now, to);
-		i = t && next < t->nspans && t->spans[next].from <= to ? next : i;
-		now = to;
-	}
+	number = *innermost - 1;
+	if (f->operations[0])
+		ip_cause_parts_add(&f->parts, &f->found[number % f->nnodes], number >= f->nnodes,
+				   now, ts);
+	else
+		ip_cause_parts_add(&f->parts, &f->found[f->wanted[number].cause],
+				   f->wanted[number].reference, now, ts);
 }
 
 static int by_excess(const void *left, const void *right, void *cause)
@@ -313,24 +184,23 @@ static int by_excess(const void *left, const void *right, void *cause)
 	return a != b ? (a > b ? -1 : 1) : 0;
 }
 
-static int read_all(struct finder *f, struct ip_trace_reader *trace)
+static int read_all(struct finder *f, struct ip_trace_reader *trace, struct ip_trace_waits *waits)
 {
 	static const struct ip_open_calls_ops ops = {on_run, on_pass, on_opened, NULL};
 	uint64_t events;
+	int ret = ip_cause_parts_begin(&f->parts, trace, waits);
 
-	if (ip_cpu_users_make(f->waits->states, &f->users) < 0)
-		return -1;
-	f->wakers = ip_waker_paths_read(trace, f->waits->states);
-	if (!f->wakers || ip_open_calls_read(trace, &ops, f, 0, &events) < 0)
-		return -1;
-	return f->failed ? -1 : 0;
+	if (ret == 0)
+		ret = ip_open_calls_read(trace, &ops, f, 0, &events);
+	ip_cause_parts_clear(&f->parts);
+	return f->failed || f->parts.failed ? -1 : ret;
 }
 
 int ip_cause_waits_find(struct ip_trace_reader *trace, const struct ip_ftree *ftree,
 			const struct ip_root_causes *causes, struct ip_trace_waits *waits,
 			struct ip_cause_waits **ret)
 {
-	struct finder f = {.trace = trace, .waits = waits};
+	struct finder f = {.trace = trace};
 	int code;
 
 	*ret = f.found = calloc(causes->n + 1, sizeof(*f.found));
@@ -338,13 +208,11 @@ int ip_cause_waits_find(struct ip_trace_reader *trace, const struct ip_ftree *ft
 		return ip_error("out of memory");
 	code = want_all(&f, ftree, causes);
 	if (code == 0)
-		code = read_all(&f, trace);
+		code = read_all(&f, trace, waits);
 	for (size_t i = 0; code == 0 && i < causes->n; i++)
 		if (f.found[i].n)
 			qsort_r(f.found[i].parts, f.found[i].n, sizeof(*f.found[i].parts),
 				by_excess, &causes->items[i]);
-	ip_cpu_users_clear(&f.users);
-	ip_waker_paths_destroy(f.wakers);
 	free(f.wanted);
 	return code;
 }
@@ -363,7 +231,6 @@ int ip_node_waits_find(struct ip_trace_reader *trace, struct ip_ftree *ftree, ui
 		       struct ip_trace_waits *waits, struct ip_cause_waits **ret)
 {
 	struct finder f = {.trace = trace,
-			   .waits = waits,
 			   .operations = {slow, usual},
 			   .ftree = ftree,
 			   .nnodes = ftree->n,
@@ -373,13 +240,11 @@ int ip_node_waits_find(struct ip_trace_reader *trace, struct ip_ftree *ftree, ui
 	*ret = f.found = calloc(f.nnodes, sizeof(*f.found));
 	if (!f.found)
 		return ip_error("out of memory");
-	code = read_all(&f, trace);
+	code = read_all(&f, trace, waits);
 	for (size_t i = 0; code == 0 && i < f.nnodes; i++)
 		if (f.found[i].n)
 			qsort(f.found[i].parts, f.found[i].n, sizeof(*f.found[i].parts),
 			      by_difference);
-	ip_cpu_users_clear(&f.users);
-	ip_waker_paths_destroy(f.wakers);
 	return code;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Causes outside of the code: what the threads did in the time that is a root cause, by the
- * kernel's events. They ran, waited for a CPU that another one had, or were blocked on something,
+ * kernel's events. They ran, were interrupted, waited for a CPU that another one had, or were
+ * blocked on something,
  * which another thread may have held.
  */
 #ifndef IP_CAUSE_WAITS_H
@@ -22,6 +23,12 @@ enum ip_cause_kind {
 	IP_CAUSE_KINDS
 };
 
+/* Whether something else had the CPU of a thread that could have run. */
+static inline bool ip_cause_is_outside(enum ip_cause_kind kind)
+{
+	return kind == IP_CAUSE_PREEMPTED || kind == IP_CAUSE_INTERRUPT;
+}
+
 /* The name of a kind, as the JSON has it. */
 const char *ip_cause_kind_name(enum ip_cause_kind kind);
 
@@ -33,7 +40,10 @@ struct ip_cause_part {
 		*thread; /* who had the CPU, or ended the wait; NULL: nobody */
 	uint32_t in;	 /* the function that the thread was in, or IP_NO_FUNCTION */
 	bool is_lock;	 /* the thread had it */
-	uint64_t ticks;	 /* of all operations of the cause */
+	/* INTERRUPT, for ip_interrupt_name() */
+	uint16_t interrupt;
+	int32_t line;
+	uint64_t ticks; /* of all operations of the cause */
 	uint64_t reference_ticks;
 };
 

@@ -17,8 +17,8 @@
 #include "analysis/darc/ftree.h"
 
 struct ip_darc_call {
-	/* of the longest call, TSC. ticks: without those in which the thread waited for a CPU,
-	 * where that is known */
+	/* of the longest call, TSC. ticks: without those in which the thread waited for a CPU or
+	 * was interrupted, where that is known */
 	uint64_t start, ticks;
 	uint64_t inside;     /* of it: ticks in all of its callees */
 	uint64_t sum, count; /* of all calls of the node in the same call of the node above */
@@ -27,8 +27,9 @@ struct ip_darc_call {
 };
 
 struct ip_darc_operation {
-	uint64_t start, ticks;	   /* ticks: all of them */
-	uint64_t queued;	   /* in which the thread waited for a CPU, as far as is known */
+	uint64_t start, ticks; /* ticks: all of them */
+	/* in which the thread waited for a CPU or was interrupted, as far as is known */
+	uint64_t queued;
 	size_t run;		   /* of the trace: in which thread; else the caller's number */
 	struct ip_darc_call *call; /* of node 0 */
 	/* what belongs to each node alone, in all of its calls; where that was wanted */
@@ -70,7 +71,7 @@ void ip_darc_builder_destroy(struct ip_darc_builder *builder);
 
 /* The calls that follow are of another thread. */
 void ip_darc_builder_run(struct ip_darc_builder *builder, size_t run);
-/* A call begins in the thread. queued: the ticks for which the thread had waited for a CPU by then;
+/* A call begins in the thread. queued: the ticks for which others had had its CPU by then;
  * 0: that is not known. Returns its number, which tells whether it is a part of an operation: 0 is
  * none. Returns 0 with an error in ip_darc_builder_failed() where memory ran out, or the user wants
  * the end (common/interrupted.h). */

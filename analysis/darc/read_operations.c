@@ -19,6 +19,7 @@ struct reader {
 	uint32_t tid, member;
 	bool skips, failed, plain;
 	const struct ip_states *states;
+	const struct ip_interrupts *interrupts;
 	struct ip_preemption preemption; /* of the thread */
 	uint64_t since;
 	bool began; /* an operation of the thread has begun since then */
@@ -99,7 +100,7 @@ static void on_run(void *context, const struct ip_thread_packets *run)
 	ip_preemption_clear(&r->preemption);
 	if (r->states && !r->skips &&
 	    ip_preemption_begin(
-		    &r->preemption, r->states,
+		    &r->preemption, r->states, r->interrupts,
 		    ip_states_find(r->states, run->machine_tid,
 				   run->begin > r->states->begin ? run->begin : r->states->begin)) <
 		    0)
@@ -271,7 +272,8 @@ int ip_darc_operations_read(struct ip_trace_reader *trace, const struct ip_darc_
 			   .tid = o->tid,
 			   .ranges = ranges,
 			   .nranges = nranges,
-			   .states = o->states,
+			   .states = o->waits ? o->waits->states : NULL,
+			   .interrupts = o->waits ? &o->waits->interrupts : NULL,
 			   .since = o->since,
 			   .plain = o->plain,
 			   .places = o->places};

@@ -12,7 +12,7 @@
 #include "analysis/darc/operations.h"
 #include "analysis/profile/histogram.h"
 #include "analysis/read/symbolize.h"
-#include "analysis/wait/thread_states.h"
+#include "analysis/wait/trace_waits.h"
 
 struct ip_darc_latencies {
 	struct ip_peak_bins bins;
@@ -49,8 +49,9 @@ struct ip_darc_read_options {
 	uint32_t depth;
 	bool own;   /* ip_darc_operation.own is wanted */
 	bool plain; /* return addresses tell no nodes apart */
-	/* of the trace: time in which threads waited for CPUs is told apart; NULL: not known */
-	const struct ip_states *states;
+	/* of the trace, with its interrupts: time in which others had the CPUs of threads that
+	 * could have run is told apart; NULL: not known */
+	const struct ip_trace_waits *waits;
 	/* Operations that began before are left out, and so is the first one of each thread behind
 	 * it: probes have changed. 0: none are. */
 	uint64_t since;

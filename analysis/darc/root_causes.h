@@ -31,7 +31,8 @@
 enum ip_darc_stop {
 	IP_DARC_OWN,	   /* it is the function itself */
 	IP_DARC_DEPTH,	   /* deeper than the options allow */
-	IP_DARC_PREEMPTED, /* its thread waited for a CPU, wherever that was: of F0 alone */
+	IP_DARC_PREEMPTED, /* its thread waited for a CPU, or was interrupted, wherever that was: of
+			    * F0 alone */
 	IP_DARC_SPREAD, /* its callees and itself are slower in proportion: no path is the cause */
 };
 
@@ -87,7 +88,7 @@ struct ip_root_causes_options {
 	uint32_t depth;
 	double maxcount_percent; /* of the largest count, that a root cause has at least */
 	double ticks_per_ns;
-	bool queue; /* for how long threads waited for CPUs is known */
+	bool queue; /* for how long others had the CPUs of threads is known */
 	/* An operation that took as many ticks without that is of the peak in any case: waiting is
 	 * no cause of it then. */
 	double peak_from;

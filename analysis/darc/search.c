@@ -139,7 +139,7 @@ static int find_variance(struct ip_darc_search *s, struct ip_trace_reader *trace
 	return ip_variances_find(&s->ftree, &s->ranges[0].operations, &s->variances);
 }
 
-/* How many operations of the peak would be faster than that without waiting for a CPU. */
+/* How many operations of the peak would be faster than that if nothing else had had the CPU. */
 static size_t count_waiting(const struct ip_darc_range *range, double peak_from)
 {
 	size_t n = 0;
@@ -167,7 +167,7 @@ int ip_darc_search(struct ip_trace_reader *trace, struct ip_trace_waits *waits,
 						  .tid = o->tid,
 						  .depth = o->depth,
 						  .own = true,
-						  .states = waits ? waits->states : NULL,
+						  .waits = waits,
 						  .since = o->since,
 						  .places = o->places};
 	struct ip_root_causes_options options = {.depth = o->depth,
@@ -179,7 +179,8 @@ int ip_darc_search(struct ip_trace_reader *trace, struct ip_trace_waits *waits,
 
 	*ret = (struct ip_darc_search){
 		.session = trace->session, .options = *o, .state = IP_DARC_NO_PEAK};
-	if (ip_ftree_begin(&ret->ftree, o->function) < 0)
+	if (ip_ftree_begin(&ret->ftree, o->function) < 0 ||
+	    (waits && ip_trace_waits_read_interrupts(trace, waits) < 0))
 		return -1;
 	if (o->profile) {
 		take_ranges(ret, o->profile);
@@ -233,9 +234,9 @@ const char *ip_darc_cause_kind(const struct ip_darc_search *s, size_t cause,
 	const enum ip_darc_stop stop = s->causes.items[cause].stop;
 	const struct ip_cause_part *part = NULL;
 
-	/* the search has told waiting for a CPU apart: it is a cause by itself, or none */
+	/* the search has told apart that others had the CPU: it is a cause by itself, or none */
 	for (size_t i = 0; w && !part && i < w->n; i++)
-		if ((w->parts[i].kind == IP_CAUSE_PREEMPTED) == (stop == IP_DARC_PREEMPTED))
+		if (ip_cause_is_outside(w->parts[i].kind) == (stop == IP_DARC_PREEMPTED))
 			part = &w->parts[i];
 	if (part && part->kind == IP_CAUSE_UNKNOWN)
 		part = NULL;
@@ -244,7 +245,7 @@ const char *ip_darc_cause_kind(const struct ip_darc_search *s, size_t cause,
 	case IP_DARC_OWN:
 		return part ? ip_cause_kind_name(part->kind) : "self";
 	case IP_DARC_PREEMPTED:
-		return ip_cause_kind_name(IP_CAUSE_PREEMPTED);
+		return ip_cause_kind_name(part ? part->kind : IP_CAUSE_PREEMPTED);
 	default:
 		/* that it ran tells nothing where it is not known what it ran */
 		if (part && part->kind != IP_CAUSE_SELF)

@@ -64,7 +64,7 @@ struct ip_darc_search {
 	/* of the peak, and of the reference; most 0: there is no reference */
 	struct ip_darc_range ranges[2];
 	uint64_t seen; /* operations of whatever duration, when those of the ranges were read */
-	size_t from_waiting; /* of the peak: it has them for the waiting for a CPU only */
+	size_t from_waiting; /* of the peak: it has them only because others had the CPU */
 	struct ip_ftree ftree;
 	struct ip_root_causes causes;
 	struct ip_cause_waits *waits; /* by cause; NULL: the trace has no events of the kernel */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analysis/read/kernel_reader.h"
+#include "analysis/wait/interrupts.h"
 #include "common/error.h"
 
 #define STATES	   60000u
@@ -16,19 +17,11 @@
 #define SLICES	   1024u
 #define ALL_SLICES 100000u /* of all threads together */
 #define KINDS	   (IP_THREAD_GONE + 1u)
-#define NESTED	   8u /* interrupts of a CPU that are in each other */
 
-/* What a thread, or a CPU, is in. */
+/* The system call that a thread is in. */
 struct open {
 	uint64_t from; /* 0: in none */
 	uint32_t number;
-	int32_t other;
-	uint32_t thread;
-};
-
-struct cpu {
-	struct open open[NESTED];
-	unsigned n;
 };
 
 struct collector {
@@ -36,8 +29,7 @@ struct collector {
 	const struct ip_trace_reader *trace;
 	uint64_t end;
 	struct open *calls; /* by thread */
-	struct cpu *cpus;
-	size_t ncpus;
+	struct ip_interrupt_stacks stacks;
 	/* threads by tid; sorted */
 	struct tid_place {
 		int32_t tid;
@@ -250,51 +242,17 @@ static int add_states(const struct collector *c, const struct ip_states *states)
 	return finish(b, &b->states);
 }
 
-static struct cpu *cpu_of(struct collector *c, uint32_t number)
+static int add_interrupt(struct collector *c, const struct ip_interrupt *interrupt)
 {
-	if (number >= IP_KERNEL_CPUS_MAX)
-		return NULL;
-	if (number >= c->ncpus) {
-		struct cpu *cpus = reallocarray(c->cpus, number + 1ul, sizeof(*cpus));
+	const size_t thread = thread_of(c, interrupt->tid);
 
-		if (!cpus)
-			return NULL;
-		memset(cpus + c->ncpus, 0, (number + 1 - c->ncpus) * sizeof(*cpus));
-		c->cpus = cpus;
-		c->ncpus = number + 1;
-	}
-	return &c->cpus[number];
-}
-
-static void enter(struct collector *c, const struct ip_kernel_record *r, size_t thread)
-{
-	struct cpu *cpu = cpu_of(c, r->cpu);
-	const bool named = r->id == IP_KERNEL_IRQ_ENTRY || r->id == IP_KERNEL_SOFTIRQ_ENTRY;
-
-	if (cpu && cpu->n < NESTED)
-		cpu->open[cpu->n++] = (struct open){.from = r->tsc,
-						    .number = r->id,
-						    .other = named ? ip_kernel_s32(r, 0) : -1,
-						    .thread = thread};
-}
-
-static int leave(struct collector *c, const struct ip_kernel_record *r, uint32_t entry)
-{
-	struct cpu *cpu = cpu_of(c, r->cpu);
-
-	/* what has no end before the end of what is around it had one that was lost */
-	while (cpu && cpu->n) {
-		const struct open *open = &cpu->open[--cpu->n];
-
-		if (open->number == entry)
-			return add(c, &c->bars->interrupts,
-				   (struct ip_thread_bar){.from = open->from,
-							  .to = r->tsc,
-							  .thread = open->thread,
-							  .number = entry,
-							  .other = open->other});
-	}
-	return 0;
+	return thread == c->bars->nthreads ? 0
+					   : add(c, &c->bars->interrupts,
+						 (struct ip_thread_bar){.from = interrupt->from,
+									.to = interrupt->to,
+									.thread = thread,
+									.number = interrupt->event,
+									.other = interrupt->line});
 }
 
 static int begin_call(struct collector *c, const struct ip_kernel_record *r, size_t thread)
@@ -318,36 +276,26 @@ static int end_call(struct collector *c, uint64_t tsc, size_t thread)
 
 static int take(struct collector *c, const struct ip_kernel_record *r)
 {
+	struct ip_interrupt interrupt;
+	unsigned depth;
 	size_t thread;
+	const int ended = ip_interrupt_stacks_take(&c->stacks, r, &interrupt, &depth);
 
+	if (ended)
+		return ended < 0 ? -1 : add_interrupt(c, &interrupt);
 	if (r->id == IP_KERNEL_LOST) {
 		/* the ends of what was open may be lost */
 		for (size_t i = 0; !r->all && i < c->bars->nthreads; i++)
 			c->calls[i].from = 0;
-		if (r->cpu < c->ncpus)
-			c->cpus[r->cpu].n = 0;
 		return 0;
 	}
+	if (r->id < IP_KERNEL_SYSCALL_ENTRY)
+		return 0;
 	thread = thread_of(c, r->tid);
 	if (thread == c->bars->nthreads)
 		return 0;
-	switch (r->id) {
-	case IP_KERNEL_IRQ_ENTRY:
-	case IP_KERNEL_SOFTIRQ_ENTRY:
-	case IP_KERNEL_TIMER_IRQ_ENTRY:
-	case IP_KERNEL_HRTIMER_ENTRY:
-		enter(c, r, thread);
-		return 0;
-	case IP_KERNEL_IRQ_EXIT:
-	case IP_KERNEL_SOFTIRQ_EXIT:
-	case IP_KERNEL_TIMER_IRQ_EXIT:
-	case IP_KERNEL_HRTIMER_EXIT:
-		return leave(c, r, r->id - 1u);
-	default:
-		if (r->id >= IP_KERNEL_SYSCALL_EXIT)
-			return end_call(c, r->tsc, thread);
-		return r->id >= IP_KERNEL_SYSCALL_ENTRY ? begin_call(c, r, thread) : 0;
-	}
+	return r->id >= IP_KERNEL_SYSCALL_EXIT ? end_call(c, r->tsc, thread)
+					       : begin_call(c, r, thread);
 }
 
 static int add_events(struct collector *c, const struct ip_states *states)
@@ -390,7 +338,7 @@ struct ip_thread_bars *ip_thread_bars_collect(const struct ip_trace_reader *trac
 	if (list_threads(&c, states, tid) == 0 && add_states(&c, states) == 0)
 		ret = add_events(&c, states);
 	free(c.calls);
-	free(c.cpus);
+	ip_interrupt_stacks_clear(&c.stacks);
 	free(c.places);
 	if (ret == 0)
 		return b;

@@ -56,10 +56,19 @@ int ip_trace_waits_read(struct ip_trace_reader *trace, struct ip_trace_waits **r
 	return 1;
 }
 
+int ip_trace_waits_read_interrupts(const struct ip_trace_reader *trace, struct ip_trace_waits *w)
+{
+	if (w->has_interrupts)
+		return 0;
+	w->has_interrupts = true;
+	return ip_interrupts_read(trace->dir, &w->interrupts);
+}
+
 void ip_trace_waits_destroy(struct ip_trace_waits *w)
 {
 	if (!w)
 		return;
+	ip_interrupts_clear(&w->interrupts);
 	ip_object_names_destroy(w->names);
 	ip_descriptors_clear(&w->descriptors);
 	ip_machine_ids_destroy(w->ids);

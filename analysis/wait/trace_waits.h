@@ -6,8 +6,11 @@
 #ifndef IP_TRACE_WAITS_H
 #define IP_TRACE_WAITS_H
 
+#include <stdbool.h>
+
 #include "analysis/callstack/trace.h"
 #include "analysis/wait/descriptors/descriptors.h"
+#include "analysis/wait/interrupts.h"
 #include "analysis/wait/machine_ids.h"
 #include "analysis/wait/object_name.h"
 #include "analysis/wait/thread_states.h"
@@ -16,16 +19,22 @@ struct ip_trace_waits {
 	struct ip_states *states;
 	struct ip_descriptors descriptors;
 	struct ip_object_names *names;
+	struct ip_interrupts interrupts; /* where they were asked for */
 	/* what is wrong with the events, a line each; NULL behind the last */
 	const char *const *damage;
 	struct ip_machine_ids *ids;
-	struct ip_kernel_reader *reader; /* private: has the lines */
+	/* private: */
+	struct ip_kernel_reader *reader; /* has the lines */
+	bool has_interrupts;
 };
 
 /* Reads the kernel's events of a trace, which must outlive them. Its threads and processes have the
  * machine's ids then (machine_ids.h). Returns 1; 0: it has none, and *ret is NULL; -1 with an
  * error. */
 int ip_trace_waits_read(struct ip_trace_reader *trace, struct ip_trace_waits **ret);
+/* Reads the interrupts as well, once. Returns 0, or -1 with an error. */
+int ip_trace_waits_read_interrupts(const struct ip_trace_reader *trace,
+				   struct ip_trace_waits *waits);
 void ip_trace_waits_destroy(struct ip_trace_waits *waits);
 
 /* What the descriptors of a trace were, by the machine's ids of processes. ids must outlive *ret,

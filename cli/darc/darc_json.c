@@ -107,20 +107,25 @@ void cli_darc_json_who(struct ip_json *j, const struct cli_darc *d, const struct
 	ip_json_bool(j, "holder", p && p->is_lock);
 }
 
-/* What a part was for: "futex:&log.lock"; of a preemption, the thread that had the CPU. */
+/* What a part was for: "futex:&log.lock"; of a preemption, the thread that had the CPU; of an
+ * interrupt, which. */
 int cli_darc_json_object(struct ip_json *j, const struct cli_darc *d, const struct ip_cause_part *p)
 {
 	_cleanup_free_ char *object = NULL;
+	char interrupt[IP_INTERRUPT_NAME_MAX];
 
 	if (p && p->kind == IP_CAUSE_BLOCKED) {
 		object = ip_trace_waits_object(d->waits, &p->object);
 		if (!object)
 			return -1;
 	}
-	ip_json_string(j, "object",
-		       object						 ? object
-		       : p && p->kind == IP_CAUSE_PREEMPTED && p->thread ? p->thread->name
-									 : NULL);
+	ip_json_string(
+		j, "object",
+		object						  ? object
+		: p && p->kind == IP_CAUSE_PREEMPTED && p->thread ? p->thread->name
+		: p && p->kind == IP_CAUSE_INTERRUPT
+			? ip_interrupt_name(&d->waits->interrupts, p->interrupt, p->line, interrupt)
+			: NULL);
 	return 0;
 }
 

@@ -271,7 +271,7 @@ static void tell_waiting(const struct cli_darc_live_search *l, uint64_t took)
 			 "iprobe: level %u: %zu slow calls in %" PRIu64 " s, of %zu or more%s\n",
 			 l->level, s->ranges[0].operations.n - s->from_waiting, took / 1000000000,
 			 l->options->search.decision_operations,
-			 s->from_waiting ? "; others have waited for a CPU" : "");
+			 s->from_waiting ? "; others had no CPU for long" : "");
 }
 
 /* Whether slow calls take much longer to come than they did, and nobody has told for how long it is

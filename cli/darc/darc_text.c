@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/darc/darc.h"
 #include "common/cleanup.h"
@@ -148,6 +149,8 @@ static void print_thread(const struct ip_thread_states *t)
 
 void cli_darc_print_part(const struct cli_darc *d, const struct ip_cause_part *p)
 {
+	char name[IP_INTERRUPT_NAME_MAX];
+
 	switch (p->kind) {
 	case IP_CAUSE_SELF:
 		ip_print(stdout, "on a CPU");
@@ -159,6 +162,10 @@ void cli_darc_print_part(const struct cli_darc *d, const struct ip_cause_part *p
 			print_thread(p->thread);
 			ip_print(stdout, " had");
 		}
+		break;
+	case IP_CAUSE_INTERRUPT:
+		ip_print(stdout, "interrupted: %s",
+			 ip_interrupt_name(&d->waits->interrupts, p->interrupt, p->line, name));
 		break;
 	case IP_CAUSE_FAULT:
 		ip_print(stdout, "in page faults");
@@ -244,6 +251,7 @@ static int print_cause(const struct cli_darc *d, size_t cause)
 	const struct ip_darc_search *s = d->search;
 	const struct ip_darc_cause *c = &s->causes.items[cause];
 	const struct ip_darc_figures *f = &s->causes.figures[c->node];
+	const struct ip_cause_part *part;
 	_cleanup_free_ uint32_t *path = NULL;
 	size_t n;
 	char time[16], usual[16];
@@ -264,8 +272,10 @@ static int print_cause(const struct cli_darc *d, size_t cause)
 		ip_print(stdout, "%*sthe search ends here: --depth %u\n", indent, "",
 			 s->options.depth);
 	else if (c->stop == IP_DARC_PREEMPTED)
-		ip_print(stdout, "%*sthe thread had to wait for a CPU, wherever it was\n", indent,
-			 "");
+		ip_print(stdout, "%*s%s, wherever it was\n", indent, "",
+			 !strcmp(ip_darc_cause_kind(s, cause, &part), "interrupt")
+				 ? "interrupts had the CPU of the thread"
+				 : "the thread had to wait for a CPU");
 	else if (c->stop == IP_DARC_SPREAD)
 		ip_print(stdout,
 			 "%*sall that it calls is slower, in proportion: none of it is the "

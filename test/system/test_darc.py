@@ -59,8 +59,9 @@ def searched(actor, trace, *options):
 
 
 def causes(document):
-    """Those of the program itself: other programs may have taken the CPU."""
-    return [path for path in document["paths"] if path["cause"]["kind"] != "preempted"]
+    """Those of the program itself: others may have had the CPU."""
+    outside = ("preempted", "interrupt")
+    return [path for path in document["paths"] if path["cause"]["kind"] not in outside]
 
 
 @pytest.mark.parametrize("seed", PLANTED)

@@ -12,9 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analysis/wait/clients/number_map.h"
 #include "analysis/wait/descriptors/descriptors.h"
 #include "analysis/wait/descriptors/service_ports.h"
+#include "analysis/wait/number_map.h"
 
 #define IP_NOBODY UINT32_MAX
 

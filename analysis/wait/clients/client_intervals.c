@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "analysis/wait/clients/number_map.h"
+#include "analysis/wait/number_map.h"
 #include "analysis/wait/sort.h"
 #include "analysis/wait/wait_object.h"
 #include "common/array.h"

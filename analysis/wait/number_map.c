@@ -2,7 +2,7 @@
 /*
  * A hash table with open addressing.
  */
-#include "analysis/wait/clients/number_map.h"
+#include "analysis/wait/number_map.h"
 
 #include <stdlib.h>
 
