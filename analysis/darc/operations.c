@@ -246,6 +246,19 @@ static void end_operation(struct ip_darc_builder *b, struct ip_darc_call *call, 
 		free(operation.own);
 }
 
+/* A call has ended. */
+static void tell_call(const struct ip_darc_builder *b, const struct ip_darc_call *call,
+		      uint64_t tsc)
+{
+	const struct ip_darc_call_end ended = {.run = b->run,
+					       .operation = b->stack[0].start,
+					       .node = call->node,
+					       .start = call->start,
+					       .end = tsc > call->start ? tsc : call->start};
+
+	b->options.call_ended(b->options.context, &ended);
+}
+
 void ip_darc_builder_leave(struct ip_darc_builder *b, uint32_t number, uint64_t start, uint64_t tsc,
 			   uint64_t queued)
 {
@@ -269,6 +282,8 @@ void ip_darc_builder_leave(struct ip_darc_builder *b, uint32_t number, uint64_t 
 		call->ticks = call->sum = ticks;
 		call->count = 1;
 		call->inside = o->inside;
+		if (b->options.call_ended)
+			tell_call(b, call, tsc);
 		if (b->options.own && !b->spoilt)
 			add_own(b, call->node, ticks > call->inside ? ticks - call->inside : 0);
 		if (b->n > 1) {

@@ -46,6 +46,14 @@ struct ip_darc_operations {
 	size_t n;
 };
 
+/* A call of a node that has ended: from start to end, TSC, whatever its thread did. */
+struct ip_darc_call_end {
+	size_t run;	    /* as in ip_darc_operation */
+	uint64_t operation; /* the begin of that */
+	uint32_t node;
+	uint64_t start, end;
+};
+
 struct ip_darc_builder_options {
 	uint32_t function; /* F0 */
 	uint32_t depth;	   /* levels below F0; what is deeper belongs to the last one */
@@ -58,6 +66,9 @@ struct ip_darc_builder_options {
 	/* An operation has ended. Returns whether it is taken: its call and own are the caller's
 	 * then, and freed by ip_darc_operation_clear(). */
 	bool (*ended)(void *context, struct ip_darc_operation *operation);
+	/* A call within an operation has ended, or that of F0 itself, which comes last; also where
+	 * the operation is spoilt. NULL: nobody wants to know. */
+	void (*call_ended)(void *context, const struct ip_darc_call_end *call);
 	void *context;
 };
 

@@ -27,7 +27,8 @@ struct reader {
 	struct ip_darc_latencies *latencies; /* NULL: operations are read */
 	struct ip_darc_range *ranges;
 	size_t nranges;
-	uint64_t nseen; /* operations, of whatever duration */
+	uint64_t nseen;				    /* operations, of whatever duration */
+	const struct ip_darc_read_options *options; /* NULL: latencies are read */
 };
 
 static void on_values(void *context, const uint64_t *payload)
@@ -185,6 +186,14 @@ static bool on_operation(void *context, struct ip_darc_operation *operation)
 	return true;
 }
 
+static void on_call_ended(void *context, const struct ip_darc_call_end *call)
+{
+	struct reader *r = context;
+
+	if (!r->failed && r->options->call_ended(r->options->context, call) < 0)
+		r->failed = true;
+}
+
 static int visit(struct reader *r, struct ip_ftree *ftree,
 		 const struct ip_darc_builder_options *options, uint64_t *ret_events)
 {
@@ -276,12 +285,15 @@ int ip_darc_operations_read(struct ip_trace_reader *trace, const struct ip_darc_
 			   .interrupts = o->waits ? &o->waits->interrupts : NULL,
 			   .since = o->since,
 			   .plain = o->plain,
-			   .places = o->places};
+			   .places = o->places,
+			   .options = o};
 	const struct ip_darc_builder_options options = {.function = o->function,
 							.depth = o->depth,
 							.own = o->own,
 							.is_callee = o->places ? is_callee : NULL,
 							.ended = on_operation,
+							.call_ended = o->call_ended ? on_call_ended
+										    : NULL,
 							.context = &r};
 	uint64_t events;
 

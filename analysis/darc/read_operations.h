@@ -58,6 +58,9 @@ struct ip_darc_read_options {
 	/* tells of return addresses whether calls are made by the function around them; NULL: all
 	 * of these functions were recorded */
 	struct ip_symbolizer *places;
+	/* as in ip_darc_builder_options; it may end the reading by an error: -1 */
+	int (*call_ended)(void *context, const struct ip_darc_call_end *call);
+	void *context;
 };
 
 /* Reads them. ftree: that of the function. An operation is of the first range that has its

@@ -266,6 +266,71 @@ static void test_many_functions(void **state)
 	end(&w);
 }
 
+struct told {
+	struct ip_darc_call_end calls[8];
+	size_t n;
+};
+
+static void tell(void *context, const struct ip_darc_call_end *call)
+{
+	struct told *t = context;
+
+	assert_true(t->n < sizeof(t->calls) / sizeof(*t->calls));
+	t->calls[t->n++] = *call;
+}
+
+static bool leave_it(void *context, struct ip_darc_operation *operation)
+{
+	(void)context;
+	(void)operation;
+	return false;
+}
+
+/* Each call is told when it ends, F0 last; also calls that are not the longest of their node, and
+ * the time for which the thread had no CPU. What lies deeper than the limit is not. */
+static void test_calls_are_told(void **state)
+{
+	static const struct ip_darc_call_end wanted[] = {{7, 10, 2, 21, 26}, {7, 10, 1, 20, 30},
+							 {7, 10, 1, 31, 32}, {7, 10, 0, 10, 40},
+							 {7, 50, 1, 50, 50}, {7, 50, 0, 50, 50}};
+	struct told told = {0};
+	const struct ip_darc_builder_options options = {.function = F0,
+							.depth = 2,
+							.ended = leave_it,
+							.call_ended = tell,
+							.context = &told};
+	struct world w = {0};
+	uint32_t f0, a, b;
+
+	(void)state;
+	assert_int_equal(ip_ftree_begin(&w.ftree, F0), 0);
+	w.builder = ip_darc_builder_create(&w.ftree, &options);
+	assert_non_null(w.builder);
+	ip_darc_builder_run(w.builder, 7);
+	call(&w, A, 1, 2);
+	f0 = enter(&w, F0, 10);
+	a = enter(&w, A, 20);
+	b = enter(&w, B, 21);
+	call(&w, C, 22, 23);
+	ip_darc_builder_leave(w.builder, b, 21, 26, 3);
+	leave(&w, a, 20, 30);
+	call(&w, A, 31, 32);
+	leave(&w, f0, 10, 40);
+	/* where an exit is missing, what is within ends with what is around it */
+	f0 = enter(&w, F0, 50);
+	enter(&w, A, 50);
+	leave(&w, f0, 50, 50);
+	assert_int_equal(told.n, sizeof(wanted) / sizeof(*wanted));
+	for (size_t i = 0; i < told.n; i++) {
+		assert_int_equal(told.calls[i].run, wanted[i].run);
+		assert_int_equal(told.calls[i].operation, wanted[i].operation);
+		assert_int_equal(told.calls[i].node, wanted[i].node);
+		assert_int_equal(told.calls[i].start, wanted[i].start);
+		assert_int_equal(told.calls[i].end, wanted[i].end);
+	}
+	end(&w);
+}
+
 static void test_the_user_ends_it(void **state)
 {
 	struct world w;
@@ -283,15 +348,11 @@ static void test_the_user_ends_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_loop),
-		cmocka_unit_test(test_recursion),
-		cmocka_unit_test(test_call_sites),
-		cmocka_unit_test(test_unwound),
-		cmocka_unit_test(test_spoilt),
-		cmocka_unit_test(test_queued),
-		cmocka_unit_test(test_many_places),
-		cmocka_unit_test(test_many_functions),
-		cmocka_unit_test(test_the_user_ends_it),
+		cmocka_unit_test(test_loop),	       cmocka_unit_test(test_recursion),
+		cmocka_unit_test(test_call_sites),     cmocka_unit_test(test_unwound),
+		cmocka_unit_test(test_spoilt),	       cmocka_unit_test(test_queued),
+		cmocka_unit_test(test_many_places),    cmocka_unit_test(test_many_functions),
+		cmocka_unit_test(test_calls_are_told), cmocka_unit_test(test_the_user_ends_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
