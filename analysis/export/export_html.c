@@ -4,17 +4,13 @@
  * the page draws. The document is bounded, whatever the size of the trace: the longest stays,
  * sums of all other stays, the heaviest call paths and functions. What was left out is counted,
  * and the page shows the count.
- *
- * The document is in a script element. It must not contain a '<' as such, since names come from
- * outside.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "analysis/export/export.h"
-#include "analysis/export/html/parts.h"
+#include "analysis/export/html_document.h"
 #include "analysis/export/html_latency.h"
 #include "analysis/export/html_processes.h"
 #include "analysis/export/html_waits.h"
@@ -68,16 +64,6 @@ static uint64_t ns(const struct page *p, uint64_t ticks)
 	return ip_recording_ns(p->trace->session, ticks);
 }
 
-/* Writes JSON up to its first newline, without a '<' as such. */
-static void put_json(struct page *p, const char *json)
-{
-	for (const char *c = json; *c && *c != '\n'; c++)
-		if (*c == '<')
-			fputs("\\u003c", p->out);
-		else
-			putc(*c, p->out);
-}
-
 static void put_string(struct page *p, const char *text)
 {
 	_cleanup_free_ char *quoted = NULL;
@@ -93,7 +79,7 @@ static void put_string(struct page *p, const char *text)
 		fputs("null", p->out);
 		return;
 	}
-	put_json(p, quoted);
+	ip_html_put_json(p->out, quoted);
 }
 
 static void put_field(struct page *p, const char *key, const char *text)
@@ -153,12 +139,9 @@ static int put_meta(struct page *p)
 {
 	const struct ip_recording *s = p->trace->session;
 	_cleanup_free_ char *processes = ip_html_processes(p->trace);
-	time_t start = s->start_realtime / 1000000000;
-	char when[64] = "";
-	struct tm tm;
+	char when[64];
 
-	if (s->start_realtime && gmtime_r(&start, &tm))
-		strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S UTC", &tm);
+	ip_html_start(s, when);
 	fputs("{\"meta\":{", p->out);
 	p->separator = "";
 	put_field(p, "dir", p->trace->dir);
@@ -193,7 +176,7 @@ static int put_meta(struct page *p)
 	fputs("},\n\"processes\":", p->out);
 	if (!processes)
 		return -1;
-	put_json(p, processes);
+	ip_html_put_json(p->out, processes);
 	return 0;
 }
 
@@ -388,7 +371,7 @@ static int put_latencies(struct page *p)
 	if (!latency)
 		return -1;
 	fputs(",\n\"latency\":", p->out);
-	put_json(p, latency);
+	ip_html_put_json(p->out, latency);
 	return 0;
 }
 
@@ -492,7 +475,7 @@ static int put_waits(struct page *p)
 	if (!waits)
 		return -1;
 	fputs(",\n\"waits\":", p->out);
-	put_json(p, waits);
+	ip_html_put_json(p->out, waits);
 	return 0;
 }
 
@@ -580,7 +563,7 @@ static int collect(struct page *p)
 
 static int put(struct page *p)
 {
-	fputs(ip_html_head, p->out);
+	fputs(ip_html_export.head, p->out);
 	if (put_meta(p) < 0 || put_functions(p) < 0 || put_tree(p) < 0)
 		return -1;
 	if (put_latencies(p) < 0)
@@ -590,7 +573,7 @@ static int put(struct page *p)
 	if (put_waits(p) < 0)
 		return -1;
 	fputs("}\n", p->out);
-	fputs(ip_html_tail, p->out);
+	fputs(ip_html_export.tail, p->out);
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/darc/compare_calls.h"
+#include "cli/darc/darc_html.h"
 #include "cli/trace_args.h"
 
 static const char help[] =
@@ -23,14 +24,17 @@ static const char help[] =
 	"      --tid TID        calls in this thread only\n"
 	"      --process PROC   in this process only: a pid, or a name with wildcards\n"
 	"      --full-names     whole C++ names, not their short forms\n"
-	"      --json           one JSON document\n";
+	"      --json           one JSON document\n"
+	"      --html FILE      write a page for a browser, too: both calls as timelines, one "
+	"above "
+	"the other\n";
 
 struct command {
 	struct cli_filter filter;
 	struct cli_compare_options options;
 };
 
-enum { OPT_OF = 256, OPT_SLOWEST, OPT_MEDIAN, OPT_JSON };
+enum { OPT_OF = 256, OPT_SLOWEST, OPT_MEDIAN, OPT_JSON, OPT_HTML };
 
 static int take(const char *command, int option, void *context)
 {
@@ -51,6 +55,10 @@ static int take(const char *command, int option, void *context)
 					   optarg);
 	case OPT_JSON:
 		c->options.json = true;
+		break;
+	case OPT_HTML:
+		c->options.html = optarg;
+		return *optarg ? -1 : cli_usage(command, "--html needs the name of a file");
 	}
 	return -1;
 }
@@ -66,6 +74,7 @@ int cmd_compare_calls(int argc, char **argv)
 		{"slowest", required_argument, NULL, OPT_SLOWEST},
 		{"median", no_argument, NULL, OPT_MEDIAN},
 		{"json", no_argument, NULL, OPT_JSON},
+		{"html", required_argument, NULL, OPT_HTML},
 		CLI_FILTER_FULL_NAMES,
 		CLI_FILTER_HELP,
 		{0}};
@@ -86,8 +95,11 @@ int cmd_compare_calls(int argc, char **argv)
 		code = cli_reader_dir(argv[0], argc, argv, &dir);
 	if (code >= 0)
 		return code;
+	c.options.limited = c.filter.limit != SIZE_MAX;
 	if (!c.options.json && c.filter.limit == SIZE_MAX)
 		c.filter.limit = 20;
+	if (c.options.html && cli_darc_html_try(c.options.html) < 0)
+		return cli_fail();
 	/* where the user leaves a pager, this process ends without a message */
 	signal(SIGPIPE, SIG_DFL);
 	return cli_compare_calls(dir, &c.options) < 0 ? cli_fail() : 0;

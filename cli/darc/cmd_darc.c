@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/darc/darc_html.h"
 #include "cli/darc/darc_live.h"
 #include "cli/darc/darc_load.h"
 #include "cli/filter/filter_check.h"
@@ -61,7 +62,10 @@ static const char help[] =
 	"  -q, --quiet          do not tell each step\n"
 	"output:\n"
 	"      --full-names     whole C++ names, not their short forms\n"
-	"      --json           one JSON document\n";
+	"      --json           one JSON document\n"
+	"      --html FILE      write a page for a browser, too: the histogram with its peaks, and "
+	"the tree of\n"
+	"                       causes\n";
 
 #define START_MS 5000
 #define NAP_MS	 10
@@ -70,6 +74,7 @@ struct command {
 	struct cli_filter filter;
 	struct ip_darc_options options;
 	bool json, chosen, quiet;
+	const char *html; /* the page that is written; NULL: none */
 	const char *live; /* the last option that only goes with a process; NULL: none */
 	int pid;
 	struct ip_kernel_options kernel;
@@ -88,6 +93,7 @@ enum {
 	OPT_MOST,
 	OPT_DURATION,
 	OPT_KERNEL,
+	OPT_HTML,
 	OPT_JSON
 };
 
@@ -188,6 +194,9 @@ static int take(const char *command, int option, void *context)
 		return ip_kernel_choice_parse(optarg, &c->kernel.groups, &c->kernel.optional) < 0
 			       ? cli_usage(command, "%s", ip_error_message())
 			       : -1;
+	case OPT_HTML:
+		c->html = optarg;
+		return *optarg ? -1 : cli_usage(command, "--html needs the name of a file");
 	case 'q':
 		c->live = "-q";
 		c->quiet = true;
@@ -215,6 +224,8 @@ static int show(const char *dir, struct command *c)
 		cli_reader_warn(t.trace);
 		ret = cli_darc_print(&t, NULL, c->json);
 	}
+	if (ret == 0)
+		ret = cli_darc_html(&t, NULL, c->html);
 	if (ret == 0)
 		ret = cli_reader_check_stdout();
 	cli_darc_clear(&t);
@@ -262,6 +273,7 @@ static int show_live(struct command *c)
 		.duration_ns = c->duration_ns,
 		.max_functions = c->max_functions,
 		.json = c->json,
+		.html = c->html,
 		.quiet = c->quiet};
 
 	cli_catch_signals();
@@ -340,6 +352,7 @@ int cmd_darc(int argc, char **argv)
 		{"kernel", optional_argument, NULL, OPT_KERNEL},
 		{"quiet", no_argument, NULL, 'q'},
 		{"json", no_argument, NULL, OPT_JSON},
+		{"html", required_argument, NULL, OPT_HTML},
 		CLI_FILTER_FULL_NAMES,
 		CLI_FILTER_HELP,
 		{0}};
@@ -373,6 +386,9 @@ int cmd_darc(int argc, char **argv)
 		c.options.tid = c.filter.tid;
 	if (!c.options.decision_operations)
 		c.options.decision_operations = is_live ? 20 : 1000;
+	/* not after minutes of search */
+	if (c.html && cli_darc_html_try(c.html) < 0)
+		return cli_fail();
 	if (is_live)
 		return is_command ? show_command(&c, argv + optind) : show_live(&c);
 	if (c.live)

@@ -131,6 +131,8 @@ static int show(struct cli_compare_calls *c)
 	}
 	if (ret == 0)
 		ret = c->options->json ? cli_compare_json(c) : cli_compare_text(c);
+	if (ret == 0 && c->options->html)
+		ret = cli_compare_html(c, c->options->html);
 	ip_operation_values_clear(values, n);
 	free(values);
 	free(operations);

@@ -15,6 +15,8 @@ struct cli_compare_options {
 	size_t slowest;
 	uint32_t depth;
 	bool json;
+	bool limited;	  /* the user has told how many call paths */
+	const char *html; /* the page that is written; NULL: none */
 };
 
 /* What a node takes, in ticks and calls. */
@@ -44,5 +46,11 @@ int cli_compare_calls(const char *dir, const struct cli_compare_options *options
 /* Print. Return 0, or -1 with an error. */
 int cli_compare_text(const struct cli_compare_calls *c);
 int cli_compare_json(const struct cli_compare_calls *c);
+
+/* Puts the same as a member, key NULL: as the document. Returns 0, or -1 with an error. */
+int cli_compare_json_put(struct ip_json *j, const char *key, const struct cli_compare_calls *c);
+
+/* Writes a page. Returns 0, or -1 with an error. */
+int cli_compare_html(const struct cli_compare_calls *c, const char *path);
 
 #endif

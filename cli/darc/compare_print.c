@@ -237,6 +237,7 @@ static int json_node(struct ip_json *j, const struct cli_compare_calls *c,
 
 	if (!path)
 		return -1;
+	ip_json_uint(j, "node", node->node);
 	ip_json_array(j, "path");
 	for (size_t i = 0; i < n; i++)
 		ip_json_string(j, NULL,
@@ -279,25 +280,31 @@ static int json_comparison(struct ip_json *j, const struct cli_compare_calls *c,
 
 int cli_compare_json(const struct cli_compare_calls *c)
 {
+	struct ip_json j;
+
+	ip_json_init(&j, stdout);
+	return cli_compare_json_put(&j, NULL, c);
+}
+
+int cli_compare_json_put(struct ip_json *j, const char *key, const struct cli_compare_calls *c)
+{
 	const struct cli_darc d = darc_of(c);
 	const struct ip_recording_function *f =
 		&d.search->session->functions[d.search->ftree.nodes[0].function];
-	struct ip_json j;
 	int ret = 0;
 
-	ip_json_init(&j, stdout);
-	ip_json_object(&j, NULL);
-	ip_json_string(&j, "function", ip_names_get(d.names, d.search->ftree.nodes[0].function));
-	ip_json_string(&j, "module", ip_recording_module_name(d.search->session, f));
-	ip_json_uint(&j, "events", d.search->latencies.events);
-	ip_json_uint(&j, "lost", c->trace->trace->lost);
-	ip_json_bool(&j, "kernel", c->trace->waits != NULL);
-	ip_json_uint(&j, "calls", d.search->latencies.bins.count);
-	json_call(&j, "usual", c, c->usual, c->nslow);
-	ip_json_array(&j, "comparisons");
+	ip_json_object(j, key);
+	ip_json_string(j, "function", ip_names_get(d.names, d.search->ftree.nodes[0].function));
+	ip_json_string(j, "module", ip_recording_module_name(d.search->session, f));
+	ip_json_uint(j, "events", d.search->latencies.events);
+	ip_json_uint(j, "lost", c->trace->trace->lost);
+	ip_json_bool(j, "kernel", c->trace->waits != NULL);
+	ip_json_uint(j, "calls", d.search->latencies.bins.count);
+	json_call(j, "usual", c, c->usual, c->nslow);
+	ip_json_array(j, "comparisons");
 	for (size_t i = 0; ret == 0 && i < c->nslow; i++)
-		ret = json_comparison(&j, c, i);
-	ip_json_end_array(&j);
-	ip_json_end_object(&j);
+		ret = json_comparison(j, c, i);
+	ip_json_end_array(j);
+	ip_json_end_object(j);
 	return ret;
 }

@@ -18,11 +18,14 @@ struct cli_darc {
 	struct ip_symbolizer *places;
 	struct ip_trace_waits *waits; /* NULL: the trace has no events of the kernel */
 	uint64_t lost;
+	const bool *used; /* by node: it is in the JSON's ftree; NULL: all that were looked at */
 };
 
 /* Print what a search has found. Return 0, or -1 with an error. */
 int cli_darc_text(const struct cli_darc *d);
 int cli_darc_json(const struct cli_darc *d);
+/* Puts the JSON as a member, key NULL: as the document. Returns 0, or -1 with an error. */
+int cli_darc_json_put(struct ip_json *j, const char *key, const struct cli_darc *d);
 /* Prints what makes the latency vary. */
 int cli_darc_variance_text(const struct cli_darc *d);
 

@@ -246,7 +246,8 @@ static int json_search(struct ip_json *j, const struct cli_darc *d)
 	ip_json_end_array(j);
 	ip_json_array(j, "ftree");
 	for (uint32_t i = 0; s->causes.figures && i < s->causes.nfigures; i++)
-		if (s->causes.figures[i].looked && json_node(j, d, i) < 0)
+		if (s->causes.figures[i].looked && (!d->used || d->used[i]) &&
+		    json_node(j, d, i) < 0)
 			return -1;
 	ip_json_end_array(j);
 	return 0;
@@ -296,23 +297,29 @@ static int json_variance(struct ip_json *j, const struct cli_darc *d)
 
 int cli_darc_json(const struct cli_darc *d)
 {
-	const struct ip_darc_search *s = d->search;
 	struct ip_json j;
-	int ret;
 
 	ip_json_init(&j, stdout);
-	ip_json_object(&j, NULL);
-	ip_json_string(&j, "function", name_of(d, 0));
+	return cli_darc_json_put(&j, NULL, d);
+}
+
+int cli_darc_json_put(struct ip_json *j, const char *key, const struct cli_darc *d)
+{
+	const struct ip_darc_search *s = d->search;
+	int ret;
+
+	ip_json_object(j, key);
+	ip_json_string(j, "function", name_of(d, 0));
 	ip_json_string(
-		&j, "module",
+		j, "module",
 		ip_recording_module_name(s->session, &s->session->functions[s->options.function]));
-	ip_json_uint(&j, "events", d->profile->latencies.events);
-	ip_json_uint(&j, "lost", d->lost);
-	ip_json_bool(&j, "kernel", d->waits != NULL);
-	json_profile(&j, d);
-	ip_json_string(&j, "state", ip_darc_state_name(s->state));
-	ip_json_string(&j, "reason", *s->reason ? s->reason : NULL);
-	ret = s->options.variance ? json_variance(&j, d) : json_search(&j, d);
-	ip_json_end_object(&j);
+	ip_json_uint(j, "events", d->profile->latencies.events);
+	ip_json_uint(j, "lost", d->lost);
+	ip_json_bool(j, "kernel", d->waits != NULL);
+	json_profile(j, d);
+	ip_json_string(j, "state", ip_darc_state_name(s->state));
+	ip_json_string(j, "reason", *s->reason ? s->reason : NULL);
+	ret = s->options.variance ? json_variance(j, d) : json_search(j, d);
+	ip_json_end_object(j);
 	return ret;
 }

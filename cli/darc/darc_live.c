@@ -24,6 +24,7 @@
 #include <time.h>
 
 #include "cli/cli.h"
+#include "cli/darc/darc_html.h"
 #include "cli/darc/darc_live_private.h"
 #include "common/error.h"
 #include "common/interrupted.h"
@@ -180,6 +181,7 @@ static int search(struct cli_darc_live_search *l)
 static int print(struct cli_darc_live_search *l)
 {
 	struct cli_darc_trace *last = l->moment.trace ? &l->moment : &l->profile;
+	const struct ip_darc_search *profile;
 
 	if (!last->trace)
 		return ip_error("nothing was recorded");
@@ -189,7 +191,10 @@ static int print(struct cli_darc_live_search *l)
 		last->search.state = IP_DARC_IN_PROGRESS;
 	if (!l->level || last == &l->profile)
 		ip_darc_search_forget_causes(&last->search);
-	return cli_darc_print(last, l->profile.trace ? &l->profile.search : NULL, l->options->json);
+	profile = l->profile.trace ? &l->profile.search : NULL;
+	return cli_darc_print(last, profile, l->options->json) < 0
+		       ? -1
+		       : cli_darc_html(last, profile, l->options->html);
 }
 
 int cli_darc_live(const struct cli_darc_live_options *options)

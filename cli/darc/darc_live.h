@@ -17,6 +17,7 @@ struct cli_darc_live_options {
 	uint64_t duration_ns;	       /* the search ends behind it; 0: it takes what it takes */
 	size_t max_functions;	       /* live at once beside those of the path */
 	bool json, quiet;
+	const char *html; /* the page that is written, too; NULL: none */
 };
 
 /* Searches, and prints what was found: as far as it has come where a signal, the time or the end of

@@ -453,7 +453,13 @@ def test_lists_of_the_sources_stand_in_help_and_pages(root, builddir, sh):
     """A format, a column or a key of a rule that is added to its list is told to users, too."""
     pages = root / "docs" / "man"
     for source, pattern, page, command, least in [
-        ("cli/cmd_export.c", r"\} formats\[\] = \{\n(.*?)\n\};", "iprobe-export.1", "export", 6),
+        (
+            "cli/export/cmd_export.c",
+            r"\} formats\[\] = \{\n(.*?)\n\};",
+            "iprobe-export.1",
+            "export",
+            6,
+        ),
         ("config/rule.c", r"when_keys\[\] = \{(.*?)\};", "iprobe-probes.d.5", None, 8),
         ("config/rule.c", r"do_keys\[\] = \{(.*?)\};", "iprobe-probes.d.5", None, 4),
         ("config/rule.c", r" rule_keys\[\] = \{(.*?)\};", "iprobe-probes.d.5", None, 9),

@@ -19,6 +19,7 @@ ALLOWED = {
     "analysis/export/export_off_cpu.c",
     "analysis/export/export_pprof.c",
     "analysis/export/export_stacks.c",
+    "analysis/export/html_document.c",
     "analysis/export/perfetto_kernel.c",
     "analysis/export/stack_text.c",
     "analysis/trim/trim_write.c",

@@ -206,12 +206,12 @@ const flame = (function () {
   canvas.addEventListener("pointermove", e => {
     if (drag !== null && (range || Math.abs(e.offsetX - drag) > 4)) {
       range = [drag, Math.min(Math.max(0, e.offsetX), canvas.clientWidth)];
-      page.tip(null);
+      tip(null);
       draw();
       return;
     }
     const i = at(e);
-    page.tip(i ? whole(i) + "\n" + describe(i) : null, e);
+    tip(i ? whole(i) + "\n" + describe(i) : null, e);
   });
   canvas.addEventListener("pointerup", () => {
     drag = null;
@@ -240,7 +240,7 @@ const flame = (function () {
     if (i !== undefined) select(i, true);
     pressed = past.length > before;
   });
-  canvas.addEventListener("pointerleave", () => page.tip(null));
+  canvas.addEventListener("pointerleave", () => tip(null));
   canvas.addEventListener("wheel", e => {
     if (!e.ctrlKey && !e.metaKey && !e.shiftKey) return; /* the page scrolls */
     e.preventDefault();

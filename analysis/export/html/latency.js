@@ -132,11 +132,11 @@ const latency = (function () {
     canvas.onpointermove = e => {
       const s = sliceAt(e), b = high - Math.floor(e.offsetY / row);
       const n = s >= 0 && s < slices && b >= low && b <= high ? cells.get(s * buckets + b) : 0;
-      page.tip(n ? `${plural(n, "call")} of ${time(lower(b))} to ${time(lower(b + 1))} ` +
+      tip(n ? `${plural(n, "call")} of ${time(lower(b))} to ${time(lower(b + 1))} ` +
         `that began from ${since(from(s))} on` +
         (changes.has(s) ? `; distance to those before: ${distance(s)}` : "") : null, e);
     };
-    canvas.onpointerleave = () => page.tip(null);
+    canvas.onpointerleave = () => tip(null);
     canvas.onclick = e => select(Math.max(-1, sliceAt(e)));
   }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""pack.py OUT.c page.html FILE...: the page as two strings of C, before and behind its data,
-with the files put in where it names them.
+"""pack.py OUT.c NAME page.html FILE...: the page as two strings of C, before and behind its data,
+with the files put in where it names them. NAME is what parts.h calls it.
 """
 
 import pathlib
@@ -14,7 +14,7 @@ def quoted(text):
     return "{" + ",".join(map(str, data)) + "}"
 
 
-def main(out, page, *files):
+def main(out, name, page, *files):
     text = pathlib.Path(page).read_text(encoding="utf-8")
     for file in map(pathlib.Path, files):
         mark = f"@{file.name}@\n"
@@ -22,8 +22,9 @@ def main(out, page, *files):
         text = text.replace(mark, file.read_text(encoding="utf-8"))
     head, tail = text.split("@@DATA@@\n")
     pathlib.Path(out).write_text(
-        f'#include "analysis/export/html/parts.h"\n\nconst char ip_html_head[] = {quoted(head)};\n'
-        f"const char ip_html_tail[] = {quoted(tail)};\n",
+        f'#include "analysis/export/html/parts.h"\n\nstatic const char head[] = {quoted(head)};\n'
+        f"static const char tail[] = {quoted(tail)};\n"
+        f"const struct ip_html_parts ip_html_{name} = {{head, tail}};\n",
         encoding="ascii",
     )
 

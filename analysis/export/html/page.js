@@ -79,22 +79,6 @@ const page = (function () {
     written = address();
   }
 
-  function tip(text, e) {
-    $("tip").hidden = !text;
-    if (!text) return;
-    $("tip").textContent = text;
-    const box = $("tip").getBoundingClientRect();
-    $("tip").style.left = Math.max(0, Math.min(e.clientX + 12, innerWidth - box.width - 4)) + "px";
-    $("tip").style.top = (e.clientY + 18 + box.height > innerHeight
-      ? e.clientY - box.height - 8 : e.clientY + 18) + "px";
-  }
-
-  function button(label, run) {
-    const b = element("button", label);
-    b.addEventListener("click", run);
-    return b;
-  }
-
   /* Describes the selected call. */
   function details(fn, what, where, more) {
     const panel = $("details");
@@ -161,29 +145,7 @@ const page = (function () {
     const content = JSON.stringify([now.caption, now.rows.map(row => row.cells)]);
     if (shownTables.get(current) === content) return; /* whoever reads it stays where they are */
     shownTables.set(current, content);
-    const made = element("table"), head = element("tr"), body = element("tbody");
-    made.append(element("caption", now.caption));
-    for (const name of now.head) head.append(element("th", name, { scope: "col" }));
-    const thead = element("thead");
-    thead.append(head);
-    made.append(thead, body);
-    for (const row of now.rows) {
-      const tr = element("tr");
-      row.cells.forEach((cell, i) => {
-        const td = element("td");
-        if (row.fn !== undefined && now.head[i] === "function") {
-          const b = button(cell, row.run);
-          b.title = functions[row.fn].name;
-          td.append(b);
-          td.style.paddingLeft = row.level ? Math.min(row.level, 40) * 6 + "px" : "";
-        } else td.textContent = cell;
-        tr.append(td);
-      });
-      body.append(tr);
-    }
-    const inside = box.contains(document.activeElement);
-    box.replaceChildren(made);
-    if (inside) box.focus();
+    fill(box, now, row => row.fn === undefined ? undefined : functions[row.fn].name);
   }
 
   function asTable(on) {
@@ -365,7 +327,7 @@ const page = (function () {
   }
 
   /* the views use these functions as soon as they are drawn */
-  return { details, note, waits: waitsOf, tip, table, remember, quietly, function: fromTable,
+  return { details, note, waits: waitsOf, table, remember, quietly, function: fromTable,
     begin };
 })();
 page.begin();

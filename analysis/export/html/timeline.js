@@ -416,12 +416,12 @@ const timeline = (function () {
   canvas.addEventListener("pointermove", e => {
     if (!drag) {
       const it = at(e.offsetX, e.offsetY);
-      page.tip(it && describe(it), e);
+      tip(it && describe(it), e);
       return;
     }
     drag.moved = drag.moved || Math.abs(e.offsetX - drag.x) + Math.abs(e.offsetY - drag.y) > 4;
     if (!drag.moved) return;
-    page.tip(null);
+    tip(null);
     if (!drag.pans) {
       range = [drag.x, Math.min(Math.max(0, e.offsetX), width())];
       draw();
@@ -444,7 +444,7 @@ const timeline = (function () {
     drag = range = null;
     draw();
   });
-  canvas.addEventListener("pointerleave", () => page.tip(null));
+  canvas.addEventListener("pointerleave", () => tip(null));
   canvas.addEventListener("dblclick", e => {
     const it = e.shiftKey ? null : at(e.offsetX, e.offsetY);
     if (it) select(it, true); else zoomOut();

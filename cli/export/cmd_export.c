@@ -2,24 +2,22 @@
 /*
  * iprobe export: writes a trace for the viewers of other projects.
  */
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analysis/export/export.h"
 #include "cli/cli.h"
+#include "cli/export/output_file.h"
 #include "cli/filter/filter_check.h"
 #include "cli/filter/filter_note.h"
 #include "cli/filter_options.h"
 #include "cli/trace_args.h"
 #include "cli/wait/wait_export.h"
 #include "common/cleanup.h"
-#include "common/dir.h"
 #include "common/error.h"
 #include "common/print.h"
 #include "common/units.h"
@@ -189,79 +187,19 @@ static void warn_of_size(const struct ip_trace_reader *trace, const struct optio
 			 trace->dir, format->name, ip_format_size(size, buffer));
 }
 
-/* The file that is written. */
-struct output {
-	FILE *file;
-	struct ip_dir_place place;    /* none: the path is written directly */
-	char temporary[NAME_MAX + 1]; /* name of the new file beside the wanted one */
-	struct stat st;		      /* what has the wanted name now */
-};
-
-/* Opens a new file beside the wanted one, so that the wanted file is whole or not there at all.
- * A file that is not a plain file (/dev/stdout, a FIFO) is written directly. */
-static int open_output(const char *path, struct output *o)
-{
-	bool made;
-	int fd;
-
-	*o = (struct output){.place.parent = -1};
-	if (ip_dir_locate(path, &o->place) < 0)
-		return -1;
-	if (fstatat(o->place.parent, o->place.name, &o->st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    !S_ISREG(o->st.st_mode)) {
-		ip_dir_place_close(&o->place);
-		fd = ip_file_open_output(path, &made);
-		if (fd < 0)
-			return -1;
-		/* a link may lead to a plain file */
-		if (fstat(fd, &o->st) == 0 && S_ISREG(o->st.st_mode) && ftruncate(fd, 0) < 0) {
-			close(fd);
-			return ip_error_errno("cannot write %s", path);
-		}
-	} else {
-		fd = ip_file_make_beside(&o->place, o->temporary, O_WRONLY);
-	}
-	o->file = fd < 0 ? NULL : fdopen(fd, "w");
-	if (o->file)
-		return 0;
-	ip_error_errno("cannot write %s", path);
-	if (fd >= 0)
-		close(fd);
-	if (fd >= 0 && *o->temporary)
-		unlinkat(o->place.parent, o->temporary, 0);
-	ip_dir_place_close(&o->place);
-	return -1;
-}
-
-static int close_output(struct output *o, const char *path, int ret)
-{
-	bool failed = ferror(o->file);
-
-	failed |= fclose(o->file) != 0;
-	if (ret == 0 && failed)
-		ret = ip_error_errno("cannot write %s", path);
-	if (ret == 0 && *o->temporary &&
-	    renameat(o->place.parent, o->temporary, o->place.parent, o->place.name) < 0)
-		ret = ip_error_errno("cannot write %s", path);
-	if (ret < 0 && *o->temporary)
-		unlinkat(o->place.parent, o->temporary, 0);
-	ip_dir_place_close(&o->place);
-	return ret;
-}
-
 static int write_file(struct ip_trace_reader *trace, exporter run,
 		      const struct ip_export_options *options, const char *path)
 {
-	struct output out;
+	struct cli_output out;
 
 	if (!path) {
 		if (run(trace, options, stdout) < 0)
 			return -1;
 		return cli_reader_check_stdout();
 	}
-	return open_output(path, &out) < 0
+	return cli_output_open(path, &out) < 0
 		       ? -1
-		       : close_output(&out, path, run(trace, options, out.file));
+		       : cli_output_close(&out, path, run(trace, options, out.file));
 }
 
 /* Opens the trace that the page compares with. Returns 0, or -1 with an error. */
