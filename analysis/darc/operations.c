@@ -248,13 +248,15 @@ static void end_operation(struct ip_darc_builder *b, struct ip_darc_call *call, 
 
 /* A call has ended. */
 static void tell_call(const struct ip_darc_builder *b, const struct ip_darc_call *call,
-		      uint64_t tsc)
+		      const struct open_call *open, uint64_t tsc, uint64_t queued)
 {
 	const struct ip_darc_call_end ended = {.run = b->run,
 					       .operation = b->stack[0].start,
 					       .node = call->node,
 					       .start = call->start,
-					       .end = tsc > call->start ? tsc : call->start};
+					       .end = tsc > call->start ? tsc : call->start,
+					       .start_queued = open->queued,
+					       .end_queued = queued};
 
 	b->options.call_ended(b->options.context, &ended);
 }
@@ -283,7 +285,7 @@ void ip_darc_builder_leave(struct ip_darc_builder *b, uint32_t number, uint64_t 
 		call->count = 1;
 		call->inside = o->inside;
 		if (b->options.call_ended)
-			tell_call(b, call, tsc);
+			tell_call(b, call, o, tsc, queued);
 		if (b->options.own && !b->spoilt)
 			add_own(b, call->node, ticks > call->inside ? ticks - call->inside : 0);
 		if (b->n > 1) {

@@ -46,12 +46,14 @@ struct ip_darc_operations {
 	size_t n;
 };
 
-/* A call of a node that has ended: from start to end, TSC, whatever its thread did. */
+/* A call of a node that has ended: from start to end, TSC, whatever its thread did. queued: the
+ * ticks for which the thread had waited for a CPU by then. */
 struct ip_darc_call_end {
 	size_t run;	    /* as in ip_darc_operation */
 	uint64_t operation; /* the begin of that */
 	uint32_t node;
 	uint64_t start, end;
+	uint64_t start_queued, end_queued;
 };
 
 struct ip_darc_builder_options {

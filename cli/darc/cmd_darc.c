@@ -220,6 +220,8 @@ static int show(const char *dir, struct command *c)
 		c->options.tid = c->filter.tid;
 		ret = ip_darc_search(t.trace, t.waits, &c->options, &t.search);
 	}
+	if (ret == 0)
+		ret = ip_stretches_find(t.trace, t.waits, &t.search, &t.stretches);
 	if (ret == 0) {
 		cli_reader_warn(t.trace);
 		ret = cli_darc_print(&t, NULL, c->json);

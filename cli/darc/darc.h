@@ -6,6 +6,7 @@
 #define IP_CLI_DARC_H
 
 #include "analysis/darc/search.h"
+#include "analysis/darc/stretches.h"
 #include "analysis/read/names.h"
 #include "analysis/read/symbolize.h"
 #include "analysis/wait/trace_waits.h"
@@ -18,6 +19,7 @@ struct cli_darc {
 	struct ip_symbolizer *places;
 	struct ip_trace_waits *waits; /* NULL: the trace has no events of the kernel */
 	uint64_t lost;
+	const struct ip_stretches *stretches; /* by cause; NULL: not looked for, or none */
 	const bool *used; /* by node: it is in the JSON's ftree; NULL: all that were looked at */
 };
 
@@ -44,5 +46,11 @@ int cli_darc_json_object(struct ip_json *j, const struct cli_darc *d,
 			 const struct ip_cause_part *part);
 void cli_darc_json_who(struct ip_json *j, const struct cli_darc *d,
 		       const struct ip_cause_part *part);
+
+/* Prints in which stretches a root cause takes its time, and where that ends. Returns 0, or -1 with
+ * an error. */
+int cli_darc_print_stretches(const struct cli_darc *d, size_t cause, int indent);
+/* Writes all of them as a member, if there are some. Returns 0, or -1 with an error. */
+int cli_darc_json_stretches(struct ip_json *j, const struct cli_darc *d, size_t cause);
 
 #endif

@@ -145,6 +145,7 @@ int cli_darc_html(const struct cli_darc_trace *t, const struct ip_darc_search *p
 				   .names = t->names,
 				   .places = t->places,
 				   .waits = t->waits,
+				   .stretches = t->stretches,
 				   .lost = t->trace->lost,
 				   .used = used};
 	_cleanup_free_ char *document = NULL;

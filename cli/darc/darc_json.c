@@ -187,7 +187,8 @@ static int json_cause(struct ip_json *j, const struct cli_darc *d, size_t cause)
 		ip_json_end_object(j);
 	}
 	ip_json_end_object(j);
-	if (d->search->waits && json_parts(j, d, cause) < 0)
+	if ((d->search->waits && json_parts(j, d, cause) < 0) ||
+	    cli_darc_json_stretches(j, d, cause) < 0)
 		return -1;
 	ip_json_end_object(j);
 	return 0;

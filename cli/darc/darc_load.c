@@ -31,6 +31,7 @@ int cli_darc_open(const char *dir, const struct cli_filter *filter, bool kernel,
 
 void cli_darc_clear(struct cli_darc_trace *t)
 {
+	ip_stretches_destroy(t->stretches, t->search.causes.n);
 	ip_darc_search_clear(&t->search);
 	ip_trace_waits_destroy(t->waits);
 	ip_symbolizer_destroy(t->places);
@@ -68,6 +69,7 @@ int cli_darc_print(const struct cli_darc_trace *t, const struct ip_darc_search *
 				   .names = t->names,
 				   .places = t->places,
 				   .waits = t->waits,
+				   .stretches = t->stretches,
 				   .lost = t->trace->lost};
 
 	if (json)

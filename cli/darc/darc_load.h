@@ -14,6 +14,7 @@ struct cli_darc_trace {
 	struct ip_symbolizer *places;
 	struct ip_trace_waits *waits; /* NULL: the trace has no events of the kernel */
 	struct ip_darc_search search;
+	struct ip_stretches *stretches; /* of its causes; NULL: none, or they were not looked for */
 };
 
 /* Opens a trace. kernel: events of the kernel are wanted, where there are some; what is wrong with

@@ -291,7 +291,7 @@ static int print_cause(const struct cli_darc *d, size_t cause)
 	print_loop(d, &c->loop, indent);
 	if (s->waits)
 		print_parts(d, cause, indent);
-	return 0;
+	return cli_darc_print_stretches(d, cause, indent + 2);
 }
 
 int cli_darc_text(const struct cli_darc *d)

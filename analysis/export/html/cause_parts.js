@@ -11,6 +11,7 @@ function part(p) {
   const who = p.thread ? `${p.thread} (${p.tid})` : p.tid ? `thread ${p.tid}` : "";
   if (p.kind === "self") return "on a CPU";
   if (p.kind === "fault") return "in page faults";
+  if (p.kind === "interrupt") return `interrupted: ${p.object}`;
   if (p.kind === "preempted")
     return "waiting for a CPU" + (who || p.object ? `, which ${who || p.object} had` : "");
   if (p.kind !== "blocked") return "not known";

@@ -38,7 +38,7 @@ const causes = (function () {
       title.append(element("b", `Root cause of ${percent(cause.share, 1)}: `),
         document.createTextNode(kindText(cause)));
       box.append(title);
-      if (cause.cause.kind !== "preempted")
+      if (!["preempted", "interrupt"].includes(cause.cause.kind))
         box.append(element("p", usually(`Itself, outside of its callees: ${time(node.own_ns)}`,
           node.usual_own_ns)));
     }
@@ -51,6 +51,36 @@ const causes = (function () {
     for (const p of all.filter(one => one.excess_ns >= PART_SHARE * sum).slice(0, PARTS))
       list.append(element("li", `${time(p.excess_ns)}${result.usual ? " more" : ""}: ${part(p)}`));
     if (list.children.length) box.append(list);
+    const between = stretches(cause);
+    if (between) box.append(between);
+    return box;
+  }
+
+  /* A callee with the place where it is called. */
+  const placed = e => shownOf(e.function) + (e.call_site ? ` (${e.call_site})` : "");
+
+  /* In which stretches between its calls a function takes the time, and where that ends. */
+  function stretches(cause) {
+    const all = cause.stretches || [], excess = s => s.ns - s.usual_ns, loop = cause.cause.loop,
+      sum = all.reduce((a, s) => a + Math.max(0, excess(s)), 0) +
+        (loop ? Math.max(0, loop.sum_ns - loop.usual_sum_ns) : 0),
+      some = all.filter(s => excess(s) > 0 && excess(s) >= PART_SHARE * sum).slice(0, PARTS),
+      box = element("div"), list = element("ul");
+    if (!some.length) return null;
+    if (all.length === 1 && !all[0].from && !all[0].to) {
+      box.append(element("p", "It calls nothing that was recorded: it cannot be narrowed down " +
+        "further."));
+      return box;
+    }
+    for (const s of some)
+      list.append(element("li", `${usually(time(s.ns), s.usual_ns)} from ` +
+        `${s.from ? `the end of ${placed(s.from)}` : "its entry"} to ` +
+        `${s.to ? `the call of ${placed(s.to)}` : "its exit"}` +
+        (s.times >= 1.5 ? `; ${count(Math.round(s.times))} times` : "")));
+    box.append(element("p", "Between its calls:"), list, element("p", "No call that was recorded " +
+      "lies in there: it cannot be narrowed down further" +
+      (some.some(s => [s.from, s.to].some(e => e && !e.call_site))
+        ? " (--callsite of a recording tells the places)." : ".")));
     return box;
   }
 

@@ -54,7 +54,7 @@ const peaks = (function () {
       c.moveTo(at, bottom);
       c.lineTo(at, bottom + 5);
       c.stroke();
-      c.fillText(time(ns).replace(/\.0+ /, " "), Math.min(at, width() - 20), bottom + 17);
+      c.fillText(time(ns).replace(/\.0+ /, " "), Math.min(at, width() - 28), bottom + 17);
     }
     c.textAlign = "left";
     c.fillText("calls", 4, 14);
