@@ -47,7 +47,7 @@ struct ip_darc_operations {
 };
 
 /* A call of a node that has ended: from start to end, TSC, whatever its thread did. queued: the
- * ticks for which the thread had waited for a CPU by then. */
+ * ticks for which something else had had the CPU of the thread by then. */
 struct ip_darc_call_end {
 	size_t run;	    /* as in ip_darc_operation */
 	uint64_t operation; /* the begin of that */

@@ -153,6 +153,33 @@ static int put_states(struct ip_json *j, const struct cli_compare_calls *c,
 	return 0;
 }
 
+/* When the thread of a call was interrupted: the first of them, up to a number. */
+static void put_interrupts(struct ip_json *j, const struct cli_compare_calls *c,
+			   const struct ip_darc_operation *o, size_t most)
+{
+	const struct ip_interrupts *all = &c->trace->waits->interrupts;
+	const uint64_t end = o->start + o->ticks;
+	size_t n, i;
+	const struct ip_interrupt *items =
+		ip_interrupts_of(all, c->trace->trace->runs[o->run].machine_tid, &n);
+	char name[IP_INTERRUPT_NAME_MAX];
+
+	ip_json_array(j, "interrupts");
+	i = ip_interrupts_behind(items, n, o->start);
+	for (size_t k = 0; i < n && items[i].from < end && k < most; i++, k++) {
+		const uint64_t from = items[i].from < o->start ? o->start : items[i].from,
+			       to = items[i].to > end ? end : items[i].to;
+
+		ip_json_object(j, NULL);
+		ip_json_uint(j, "start", ns_of(c, from - o->start));
+		ip_json_uint(j, "ns", ns_of(c, to > from ? to - from : 0));
+		ip_json_string(j, "name",
+			       ip_interrupt_name(all, items[i].event, items[i].line, name));
+		ip_json_end_object(j);
+	}
+	ip_json_end_array(j);
+}
+
 /* One operation: of each call its node, its start and its length. */
 static int put_timeline(struct ip_json *j, const struct cli_compare_calls *c,
 			const struct ip_darc_operation *o, const struct ip_operation_calls *calls,
@@ -167,8 +194,11 @@ static int put_timeline(struct ip_json *j, const struct cli_compare_calls *c,
 	}
 	ip_json_end_array(j);
 	ip_json_uint(j, "left_out", calls->left_out);
-	if (c->trace->waits && put_states(j, c, o, states) < 0)
-		return -1;
+	if (c->trace->waits) {
+		if (put_states(j, c, o, states) < 0)
+			return -1;
+		put_interrupts(j, c, o, states);
+	}
 	ip_json_end_object(j);
 	return 0;
 }
@@ -216,6 +246,8 @@ static int put_timelines(struct ip_json *j, const struct cli_compare_calls *c,
 	struct ip_operation_calls *calls = calloc(n, sizeof(*calls));
 	int ret = calls ? 0 : ip_error("out of memory");
 
+	if (ret == 0 && c->trace->waits)
+		ret = ip_trace_waits_read_interrupts(c->trace->trace, c->trace->waits);
 	if (ret == 0)
 		ret = ip_operation_calls_read(c->trace->trace,
 					      (struct ip_ftree *)&c->trace->search.ftree,

@@ -106,6 +106,8 @@ def test_states_are_the_waits(root, trace):  # noqa: F811
         [c["slow"] for c in data["result"]["comparisons"]] + [data["result"]["usual"]],
     ):
         states = timeline["states"]
+        for one in timeline["interrupts"]:
+            assert one["name"] and one["start"] + one["ns"] <= call["duration_ns"] + 2, one
         assert sum(s["ns"] for s in states) == pytest.approx(
             call["duration_ns"], abs=len(states) + 1
         )

@@ -10,6 +10,8 @@ import os
 import pytest
 
 from conftest import make_actor
+from test_html import browser, document  # noqa: F401
+from test_html_browser import View
 from test_wait import skip_without_events
 
 NET_RX = "softirq NET_RX"
@@ -116,3 +118,53 @@ def test_of_one_call(me, trace):
     ]
     assert found and {part["kind"] for part in found} == {"interrupt"}, found
     assert max(part["slow_ns"] for part in found) > 20000, found
+
+
+def page_of(me, trace, command, *options):
+    page = me.dir() / "page.html"
+    done = me.iprobe(command, *options, "--html", page, trace)
+    assert done.returncode == 0, repr(done)
+    return page
+
+
+def test_timelines_have_them(me, trace):
+    """As long as the parts of the call tell; a part is of one call path."""
+    data = document(page_of(me, trace, "compare-calls", "--of", "serve", "--slowest", "300"))
+    names = set()
+    for comparison, timeline in zip(data["result"]["comparisons"], data["timelines"]):
+        known = sum(
+            part["slow_ns"]
+            for node in comparison["nodes"]
+            for part in node["parts"]
+            if part["kind"] == "interrupt"
+        )
+        found = timeline["interrupts"]
+        names.update(one["name"] for one in found)
+        assert sum(one["ns"] for one in found) == pytest.approx(known, abs=10 + len(found))
+    assert NET_RX in names, names
+
+
+@pytest.mark.slow
+def test_pages_in_a_browser(me, trace, slow, browser):  # noqa: F811
+    page = page_of(me, trace, "compare-calls", "--of", "serve", "--slowest", "300")
+    data = document(page)
+    longest, number, one = max(
+        (one["ns"], number, one["start"])
+        for number, timeline in enumerate(data["timelines"][:-1])
+        for one in timeline["interrupts"]
+    )
+    view = View(browser, page, f"#slow={number + 1}")
+    assert "interrupts" in view.find("#states").text
+    comparison = data["result"]["comparisons"][number]
+    depths = max(len(node["path"]) for node in comparison["nodes"] if node["slow_calls"])
+    all_ns = max(comparison["slow"]["duration_ns"], data["result"]["usual"]["duration_ns"])
+    width = view.find("#view canvas").size["width"]
+    view.click(
+        "#view canvas", round((one + longest / 2) / all_ns * width), 26 + 22 + depths * 16 + 4
+    )
+    assert view.get("selected").startswith("interrupted: "), view.get("selected")
+    view.clean()
+    least = f"{slow[0]['searched']['from_ns']}ns"
+    view = View(browser, page_of(me, trace, "darc", "-f", "serve", "--slower-than", least))
+    assert f"interrupted: {NET_RX}" in view.find("#answer").text
+    view.clean()

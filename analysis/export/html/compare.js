@@ -51,7 +51,8 @@ const view = (function () {
     }
     for (let d = 0; d < rows.length; d++) rows[d] = rows[d] || [];
     const states = t.states ? t.states.map(s => ({ ...s, length: s.ns, bar: true })) : null;
-    return { name, call, rows, states, leftOut: t.left_out, statesLeftOut: t.states_left_out || 0 };
+    const interrupts = (t.interrupts || []).map(s => ({ ...s, length: s.ns, bar: true }));
+    return { name, call, rows, states, interrupts };
   }
 
   const usual = unpack(data.timelines[data.timelines.length - 1], result.usual, "Usual call");
@@ -132,6 +133,19 @@ const view = (function () {
     }
   }
 
+  /* Interrupts are marks at the upper edge of the states. */
+  function drawInterrupts(c, interrupts, y, w) {
+    let last = -1;
+    c.fillStyle = css("--mark");
+    for (const s of interrupts) {
+      const left = x(s.start), right = x(s.start + s.ns);
+      if (right < 0 || left > w || right - left < 1 && Math.floor(left) === last) continue;
+      last = Math.floor(left);
+      c.fillRect(Math.max(left, -1), y, Math.max(1, Math.min(right, w + 1) - Math.max(left, -1)),
+        3);
+    }
+  }
+
   function drawAxis(c, w) {
     const { marks, base } = axis(from, to, w / 120);
     c.fillStyle = css("--front");
@@ -172,7 +186,10 @@ const view = (function () {
         c.fillStyle = css("--front");
         c.fillText(fitted(c, head(one), w - 8), 4, one.y + 15);
         for (let d = 0; d < one.depths; d++) drawRow(c, one.rows[d], one.y + HEAD + d * ROW, w);
-        if (one.states) drawStates(c, one.states, one.below + 2, w);
+        if (one.states) {
+          drawStates(c, one.states, one.below + 2, w);
+          drawInterrupts(c, one.interrupts, one.below + 2, w);
+        }
       }
       if (selected) {
         const y = selected.bar ? selected.of.below + 2
@@ -224,7 +241,10 @@ const view = (function () {
     const when = ns(px), slack = (to - from) / width();
     for (const of of calls) {
       if (of.states && py >= of.below && py < of.below + STRIP + 4) {
-        const found = of.states.filter(s => s.start - slack <= when && s.start + s.ns >= when);
+        const there = s =>
+          s.start - slack <= when && s.start + s.ns >= when - (s.name ? slack : 0);
+        const hit = py < of.below + 6 ? of.interrupts.find(there) : null, found = of.states.filter(there);
+        if (hit) return { ...hit, of };
         return found.length ? { ...found[found.length - 1], of } : null;
       }
       const depth = Math.floor((py - of.y - HEAD) / ROW);
@@ -240,6 +260,7 @@ const view = (function () {
 
   /* What the thread did, as a sentence. */
   function stateText(s) {
+    if (s.name) return `interrupted: ${s.name}`;
     if (s.state === RUNNING) return `on CPU ${s.cpu}`;
     if (s.state === RUNNABLE)
       return "in the run queue" + (s.tid ? `; ${thread(s)} had the CPU` : "");
@@ -479,7 +500,8 @@ const view = (function () {
         sign.style.height = looks[kind][1] + "px";
         $("states").append(sign, element("span", words[kind]));
       }
-      $("states").append(element("span", ": what the thread of a call did, below its calls"));
+      $("states").append(element("span", ": what the thread of a call did, " +
+        "below its calls; marks: interrupts"));
       $("states").hidden = false;
     }
     use(0);
