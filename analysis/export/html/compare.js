@@ -243,7 +243,8 @@ const view = (function () {
       if (of.states && py >= of.below && py < of.below + STRIP + 4) {
         const there = s =>
           s.start - slack <= when && s.start + s.ns >= when - (s.name ? slack : 0);
-        const hit = py < of.below + 6 ? of.interrupts.find(there) : null, found = of.states.filter(there);
+        const hit = py < of.below + 6 ? of.interrupts.find(there) : null,
+          found = of.states.filter(there);
         if (hit) return { ...hit, of };
         return found.length ? { ...found[found.length - 1], of } : null;
       }
