@@ -119,10 +119,17 @@ static int search_moment(struct cli_darc_live_search *l, struct cli_darc_trace *
 
 int cli_darc_live_conclude(struct cli_darc_live_search *l)
 {
+	const int signal_number = ip_interrupted;
+	int ret;
+
 	if (!l->level || !l->moment.trace)
 		return 0;
 	ip_darc_search_clear(&l->moment.search);
-	return search_moment(l, &l->moment, true);
+	/* the signal that has ended the search does not end this: another one does */
+	ip_interrupted = 0;
+	ret = search_moment(l, &l->moment, true);
+	ip_interrupted = ip_interrupted ? ip_interrupted : signal_number;
+	return ret;
 }
 
 /* Looks at what the rings hold now, and searches it. *ret_overwritten: older calls are gone. */

@@ -70,7 +70,6 @@ int cli_darc_session_begin(const struct cli_darc_session_options *options,
 	*ret = (struct cli_darc_session){.options = *options, .trace.lock = -1};
 	if (cli_temporary_trace_make(&ret->trace) < 0)
 		return -1;
-	snprintf(ret->moment, sizeof(ret->moment), "%s.moment", ret->trace.dir);
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return ip_error_errno("cannot make a pipe");
 	live = ends[0];
@@ -190,20 +189,19 @@ int cli_darc_session_select(struct cli_darc_session *s, char *const *names, size
 	return 0;
 }
 
-/* The trace of the moment before. */
-static void remove_moment(struct cli_darc_session *s)
-{
-	ip_dir_remove(s->trace.lock, strrchr(s->moment, '/') + 1);
-}
-
 int cli_darc_session_write(struct cli_darc_session *s, uint64_t *ret_overwritten)
 {
 	struct ip_session_snapshot done;
+	char next[sizeof(s->moment)];
 
-	remove_moment(s);
+	/* the moment before stays: it is what is known where the session has ended */
+	snprintf(next, sizeof(next), "%s.moment%zu", s->trace.dir, s->moments % 2);
+	ip_dir_remove(s->trace.lock, strrchr(next, '/') + 1);
 	if (check_session(s) < 0 ||
-	    ip_session_ask_snapshot(s->options.pid, s->child, s->moment, &done) < 0)
+	    ip_session_ask_snapshot(s->options.pid, s->child, next, &done) < 0)
 		return -1;
+	memcpy(s->moment, next, sizeof(s->moment));
+	s->moments++;
 	*ret_overwritten = done.overwritten;
 	return 0;
 }

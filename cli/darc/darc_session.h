@@ -29,7 +29,8 @@ struct cli_darc_session_options {
 struct cli_darc_session {
 	struct cli_darc_session_options options;
 	struct cli_temporary_trace trace; /* trace.dir: of the session */
-	char moment[520];		  /* of what the rings held */
+	char moment[520];		  /* of what the rings held, the last time */
+	size_t moments;			  /* how many were written */
 	pid_t child;			  /* 0: there is none, or it has ended */
 	int status;			  /* as from waitpid() */
 	char **live;			  /* names that were made live, sorted */
@@ -45,8 +46,9 @@ int cli_darc_session_begin(const struct cli_darc_session_options *options,
 /* Makes these functions live beside those of the options, and no others. names: sorted, each once.
  * Returns 0, or -1 with an error. */
 int cli_darc_session_select(struct cli_darc_session *session, char *const *names, size_t n);
-/* Writes what the rings hold as a trace, at session->moment, in the place of the one before.
- * *ret_overwritten: how many events were overwritten up to now. Returns 0, or -1 with an error. */
+/* Writes what the rings hold as a trace: its path is session->moment then. That of the moment
+ * before is still there, and those before it are not. *ret_overwritten: how many events were
+ * overwritten up to now. Returns 0, or -1 with an error: session->moment is as it was. */
 int cli_darc_session_write(struct cli_darc_session *session, uint64_t *ret_overwritten);
 /* Whether the session has ended, as it does with its process. */
 bool cli_darc_session_has_ended(struct cli_darc_session *session);

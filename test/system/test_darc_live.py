@@ -110,7 +110,9 @@ def test_command(root, programs, place):
     assert found == {tuple(program.path)}, found
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL, "time", "exit"])
+@pytest.mark.parametrize(
+    "how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL, "time", "exit", "later"]
+)
 def test_ends(root, endless, place, how):
     """What is known by then is printed, and every byte is back."""
     _, pid = endless(0)
@@ -130,7 +132,9 @@ def test_ends(root, endless, place, how):
     else:
         while "level 1" not in process.stderr.readline():
             assert process.poll() is None
-        process.send_signal(how)
+        if how == "later":  # there was a look at the calls of the level
+            time.sleep(2)
+        process.send_signal(signal.SIGINT if how == "later" else how)
     done = last_words(process)
     if how == signal.SIGKILL:
         memory.wait_for("sites are left", lambda: is_as_on_disk(root, pid))
