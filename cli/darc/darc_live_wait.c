@@ -16,6 +16,7 @@
 
 #include "cli/darc/darc_live_private.h"
 #include "common/cleanup.h"
+#include "common/error.h"
 #include "common/interrupted.h"
 #include "common/now.h"
 #include "common/print.h"
@@ -125,6 +126,21 @@ int cli_darc_live_conclude(struct cli_darc_live_search *l)
 	return search_moment(l, &l->moment, true);
 }
 
+/* Whether F0 is the function that the file is of. */
+static int check_kept(struct cli_darc_live_search *l)
+{
+	const struct cli_darc_resume *resume = l->options->resume;
+	const char *name;
+
+	if (!resume->there || l->f0)
+		return 0;
+	name = cli_darc_live_name(l, 0);
+	return strcmp(name, resume->state.linker_name)
+		       ? ip_error("%s: that is a search of %s, not of %s", resume->path,
+				  resume->state.linker_name, name)
+		       : 0;
+}
+
 /* Looks at what the rings hold now, and searches it. *ret_overwritten: older calls are gone. */
 static int look(struct cli_darc_live_search *l, bool *ret_overwritten)
 {
@@ -145,7 +161,8 @@ static int look(struct cli_darc_live_search *l, bool *ret_overwritten)
 	}
 	cli_darc_clear(&l->moment);
 	l->moment = seen;
-	return 0;
+	cli_darc_live_describe(l, false);
+	return check_kept(l);
 }
 
 /* Whether slower calls may become another peak than the one that was chosen. */
@@ -188,6 +205,28 @@ static bool is_settled(struct cli_darc_live_search *l)
 		return false;
 	return s->options.choice != IP_DARC_RIGHTMOST || !may_rise(s) ||
 	       calls / SETTLED_TIMES >= start || took >= SETTLED_NS;
+}
+
+bool cli_darc_live_is_compared(struct cli_darc_live_search *l)
+{
+	const struct ip_darc_search *s = &l->moment.search;
+	const uint64_t calls = s->latencies.bins.count, start = s->options.start_operations,
+		       took = ip_now_ns() - l->begin_ns;
+	struct ip_profile_distance distance;
+
+	if (!l->moment.trace || calls < start || calls < IP_PROFILE_CALLS ||
+	    (calls / STEADY_TIMES < start && took < STEADY_NS))
+		return false;
+	switch (cli_darc_resume_compare(l->options->resume, s, &distance)) {
+	case IP_PROFILES_ALIKE:
+		return true;
+	case IP_PROFILES_DIFFER:
+		/* a process that begins, or that another one has disturbed, has other ones */
+		return took >= SETTLED_NS;
+	default:
+		/* more calls than the kept profile has tell little more */
+		return took >= SETTLED_NS || calls >= distance.n1;
+	}
 }
 
 /* Whether there are as many calls of the peak as are wanted, and of the usual ones. */
@@ -254,6 +293,14 @@ static bool is_decided(const struct cli_darc_live_search *l, enum cli_darc_live_
 	return has_enough(l, wanted) && (agree(l) || has_enough(l, AGREED_TIMES * wanted));
 }
 
+static bool is_reached(struct cli_darc_live_search *l, enum cli_darc_live_kind kind)
+{
+	if (kind != CLI_DARC_PROFILE)
+		return is_decided(l, kind);
+	return l->options->resume->there && !l->begun ? cli_darc_live_is_compared(l)
+						      : is_settled(l);
+}
+
 /* Tells what it is waited for. */
 static void tell_waiting(const struct cli_darc_live_search *l, uint64_t took)
 {
@@ -304,7 +351,7 @@ int cli_darc_live_wait(struct cli_darc_live_search *l, enum cli_darc_live_kind k
 		if (pause < LOOK_TIMES * (ip_now_ns() - now))
 			pause = LOOK_TIMES * (ip_now_ns() - now);
 		now = ip_now_ns();
-		if (kind == CLI_DARC_PROFILE ? is_settled(l) : is_decided(l, kind))
+		if (is_reached(l, kind))
 			return 0;
 		if (kind != CLI_DARC_PROFILE) {
 			l->changed = has_changed(l);

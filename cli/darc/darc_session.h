@@ -45,6 +45,9 @@ int cli_darc_session_begin(const struct cli_darc_session_options *options,
 /* Makes these functions live beside those of the options, and no others. names: sorted, each once.
  * Returns 0, or -1 with an error. */
 int cli_darc_session_select(struct cli_darc_session *session, char *const *names, size_t n);
+/* Keeps the description of the search (darc_state.h) that an iprobe gets that asks the session. One
+ * that cannot be kept is not: the search goes on. */
+void cli_darc_session_describe(struct cli_darc_session *session, const char *text, size_t size);
 /* Writes what the rings hold as a trace, at session->moment, in the place of the one before.
  * *ret_overwritten: how many events were overwritten up to now. Returns 0, or -1 with an error. */
 int cli_darc_session_write(struct cli_darc_session *session, uint64_t *ret_overwritten);
