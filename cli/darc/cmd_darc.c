@@ -22,6 +22,7 @@
 #include "common/interrupted.h"
 #include "common/trace/kernel_format.h"
 #include "common/units.h"
+#include "config/probes_d.h"
 
 static const char help[] =
 	"usage: iprobe darc -f F0 [OPTIONS] [DIR | PID | -- COMMAND...]\n"
@@ -56,6 +57,8 @@ static const char help[] =
 	"                       so many of them at once (default 200)\n"
 	"      --duration T     end the search after so long: 10s, 2m (default: when it is over)\n"
 	"      --kernel[=LIST]  record events of the kernel, too, as iprobe attach does\n"
+	"      --budget P%      take probes out for a while where they would cost more of its run "
+	"time: 2%\n"
 	"      --resume FILE    keep the state of the search in FILE after each step; go on from "
 	"there "
 	"if FILE exists\n"
@@ -76,6 +79,7 @@ struct command {
 	size_t max_functions;
 	const char *resume; /* a file; NULL: nothing is kept */
 	bool status;
+	double budget; /* a share; 0: none */
 };
 
 enum {
@@ -90,6 +94,7 @@ enum {
 	OPT_DURATION,
 	OPT_KERNEL,
 	OPT_RESUME,
+	OPT_BUDGET,
 	OPT_STATUS,
 	OPT_JSON
 };
@@ -111,6 +116,20 @@ static bool parse_percent(const char *text, double *ret)
 
 	*ret = strtod(text, &end);
 	return *text >= '0' && *text <= '9' && !*end && *ret >= 0 && *ret <= 100;
+}
+
+static int take_budget(const char *command, double *ret)
+{
+	char *end;
+
+	*ret = strtod(optarg, &end) / 100;
+	end += strspn(end, " ");
+	/* fperf takes no less */
+	if (*optarg >= '0' && *optarg <= '9' && !strcmp(end, "%") &&
+	    *ret >= IP_PROFILE_BUDGET_LEAST / 100 && *ret <= 1)
+		return -1;
+	return cli_usage(command, "--budget takes a share from 0.01%% to 100%%, as 2%%, not '%s'",
+			 optarg);
 }
 
 static int take_choice(const char *command, int option, struct command *c)
@@ -195,6 +214,9 @@ static int take(const char *command, int option, void *context)
 		c->live = "--resume";
 		c->resume = optarg;
 		return -1;
+	case OPT_BUDGET:
+		c->live = "--budget";
+		return take_budget(command, &c->budget);
 	case OPT_STATUS:
 		c->status = true;
 		return -1;
@@ -239,7 +261,8 @@ static int show_live(struct command *c, struct cli_darc_resume *resume)
 		.session = {.pid = c->pid,
 			    .functions = c->filter.functions,
 			    .max_stop_ns = IP_DEFAULT_MAX_STOP,
-			    .kernel = c->kernel},
+			    .kernel = c->kernel,
+			    .budget = c->budget},
 		.filter = &c->filter,
 		.search = c->options,
 		.duration_ns = c->duration_ns,
@@ -324,6 +347,7 @@ int cmd_darc(int argc, char **argv)
 		{"duration", required_argument, NULL, OPT_DURATION},
 		{"kernel", optional_argument, NULL, OPT_KERNEL},
 		{"resume", required_argument, NULL, OPT_RESUME},
+		{"budget", required_argument, NULL, OPT_BUDGET},
 		{"status", no_argument, NULL, OPT_STATUS},
 		{"quiet", no_argument, NULL, 'q'},
 		{"json", no_argument, NULL, OPT_JSON},

@@ -22,6 +22,7 @@
 #include "common/print.h"
 #include "common/selection/selection.h"
 #include "common/units.h"
+#include "fperf/recording_budget.h"
 
 #define LOOK_LEAST_NS 10000000ull /* between two looks at the rings */
 #define LOOK_MOST_NS  500000000ull
@@ -83,16 +84,19 @@ void cli_darc_live_tell(const struct cli_darc_live_search *l, const char *what, 
 			 functions, functions == 1 ? "" : "s");
 }
 
-/* When the probes changed last. */
-static uint64_t last_change(const struct ip_recording *s)
+/* When the functions that are live were chosen last. That a budget takes all out for a while, and
+ * in again, is no choice; meanwhile a choice needs no stop. */
+static uint64_t last_change(const struct cli_darc_live_search *l, const struct ip_recording *s)
 {
-	uint64_t last = 0;
+	const struct ip_clock_reading *changed = &l->session.changed;
+	uint64_t last = s->monotonic ? changed->raw_ns : changed->tsc;
 
 	for (size_t i = 0; i < s->nstops; i++) {
 		const uint64_t end = s->stops[i].tsc + (uint64_t)((double)s->stops[i].duration_ns *
 								  (double)s->tsc_hz / 1e9);
 
-		last = end > last ? end : last;
+		if (strcmp(s->stops[i].kind, IP_BUDGET_STOP) != 0)
+			last = end > last ? end : last;
 	}
 	return last;
 }
@@ -108,7 +112,7 @@ static int search_moment(struct cli_darc_live_search *l, struct cli_darc_trace *
 	if ((l->f0 && !f0) ||
 	    cli_darc_find_function(seen, f0 ? f0 : o->session.functions, &search.function) < 0)
 		return -1;
-	search.since = last_change(seen->trace->session);
+	search.since = last_change(l, seen->trace->session);
 	search.places = seen->places;
 	search.depth = l->level;
 	search.profile = l->level ? &l->profile.search : NULL;
@@ -332,6 +336,15 @@ static bool takes_too_long(const struct cli_darc_live_search *l, uint64_t took)
 		       LONGER_NS + LONGER_TIMES * each * l->options->search.decision_operations;
 }
 
+/* With a budget the looks take no more of a CPU than the process may lose of one: it may be the
+ * same one. */
+static double look_times(const struct cli_darc_live_search *l)
+{
+	const double budget = l->options->session.budget;
+
+	return budget > 0 && LOOK_TIMES * budget < 1 ? 1 / budget : LOOK_TIMES;
+}
+
 int cli_darc_live_wait(struct cli_darc_live_search *l, enum cli_darc_live_kind kind)
 {
 	const uint64_t begin = ip_now_ns();
@@ -348,8 +361,8 @@ int cli_darc_live_wait(struct cli_darc_live_search *l, enum cli_darc_live_kind k
 		if (look(l, &overwritten) < 0)
 			return -1;
 		pause = pause * 3 / 2 < LOOK_MOST_NS ? pause * 3 / 2 : LOOK_MOST_NS;
-		if (pause < LOOK_TIMES * (ip_now_ns() - now))
-			pause = LOOK_TIMES * (ip_now_ns() - now);
+		if (pause < look_times(l) * (double)(ip_now_ns() - now))
+			pause = look_times(l) * (double)(ip_now_ns() - now);
 		now = ip_now_ns();
 		if (is_reached(l, kind))
 			return 0;

@@ -22,6 +22,7 @@
 #include "common/error.h"
 #include "common/interrupted.h"
 #include "common/selection/selection.h"
+#include "fperf/recording_budget.h"
 #include "session/session.h"
 
 #define WAIT_MS	       100
@@ -72,6 +73,7 @@ static _Noreturn void be_session(const struct cli_darc_session *s, pid_t parent,
 					     .on_live = tell_live,
 					     .on_describe = describe,
 					     .context = &callback};
+	struct ip_recording_budget *budget = NULL;
 	struct ip_session_summary summary;
 
 	/* Ctrl-C is for the search, which ends the session */
@@ -80,6 +82,12 @@ static _Noreturn void be_session(const struct cli_darc_session *s, pid_t parent,
 	cli_catch_signals();
 	if (getppid() != parent)
 		_exit(1);
+	if (o->budget > 0) {
+		budget = ip_recording_budget_create(o->budget);
+		if (!budget)
+			_exit(cli_fail());
+		options.controller = ip_recording_budget_controller(budget);
+	}
 	_exit(ip_session_attach(o->pid, &options, &summary) < 0 ? cli_fail() : 0);
 }
 
@@ -146,6 +154,7 @@ static int change(struct cli_darc_session *s, const char *selection)
 							  s->options.max_stop_ns, &done) < 0)
 		return -1;
 	s->changes++;
+	ip_clock_read(&s->changed);
 	free(done.change.dir);
 	free(done.change.unused);
 	return 0;

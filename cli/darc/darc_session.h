@@ -17,6 +17,7 @@
 #include <sys/types.h>
 
 #include "cli/record/temporary_trace.h"
+#include "common/clock.h"
 #include "kernel_trace/recorder.h"
 
 struct cli_darc_session_options {
@@ -24,6 +25,7 @@ struct cli_darc_session_options {
 	const char *functions; /* that are live at first: a selection */
 	uint64_t max_stop_ns;
 	struct ip_kernel_options kernel;
+	double budget; /* share of the CPU time of the process; 0: there is none */
 };
 
 struct cli_darc_session {
@@ -35,6 +37,7 @@ struct cli_darc_session {
 	char **live;			  /* names that were made live, sorted */
 	size_t nlive;
 	size_t changes;
+	struct ip_clock_reading changed; /* the last of them */
 	size_t nmost; /* functions that were live at once, at most, but those of the options */
 };
 
