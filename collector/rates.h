@@ -10,6 +10,19 @@
 #include <stdint.h>
 
 #include "hotpatcher/process/target.h"
+#include "hotpatcher/shm/area.h"
+
+/* Where the rings were when they were looked at last. */
+struct ip_ring_looks;
+
+/* Returns NULL where memory ran out. */
+struct ip_ring_looks *ip_ring_looks_create(void);
+void ip_ring_looks_destroy(struct ip_ring_looks *looks);
+/* Returns how many records of 8 bytes have come since the last look; a record with values counts as
+ * more than one. The first time: how many there are. *ret_lost, which may be NULL: lost events. The
+ * target may write anything there. */
+uint64_t ip_ring_looks_grown(struct ip_ring_looks *looks, const struct ip_area *area,
+			     uint64_t *ret_lost);
 
 /* What the process's threads write into rings per second, computed from the interval. Calls that
  * are counted instead of logged write nothing. */

@@ -4,22 +4,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/proc.h"
 #include "hotpatcher/ptrace/stop.h"
 #include "session/session_private.h"
 
-#define ADVANCE_S 0.05
-#define MOST_OWN  0.05
-/* This part of the budget is income. The rest is for what is spent between two looks, and for what
- * is not measured (caches). */
-#define MARGIN 0.8
+#define MOST_OWN 0.05
 /* What hooks measure of themselves is not all that a sample costs: the kernel's code and data for
  * reading counters have replaced the program's in the near caches. In gnugo 2,500 samples a second
  * took two to three times what the hooks measured, in bzip2 hardly more. */
-#define SAMPLED	   1.5
-#define SAVE_S	   1.0
-#define YOUNG_S	   0.1 /* it is not yet known how busy a younger process is */
-#define BUSY_LEAST 0.01
+#define SAMPLED 1.5
 /* CPU time that may pass between reading the counters and reading the clock */
 #define MISSED_NS 100000u
 
@@ -89,21 +81,6 @@ bool ip_fperf_is_watched(const struct ip_fperf *f)
 	return f->cpu_time.n > 0;
 }
 
-/* Returns the number of CPUs that the process has kept busy since its start. A process that hardly
- * runs must get a small advance, and its stops must count little. */
-static double busy_so_far(pid_t pid, uint64_t cpu_ns)
-{
-	uint64_t started = ip_proc_started_at(pid);
-	struct timespec t;
-	double age = 0;
-
-	if (started && clock_gettime(CLOCK_BOOTTIME, &t) == 0)
-		age = t.tv_sec + t.tv_nsec / 1e9 - (double)started / sysconf(_SC_CLK_TCK);
-	if (age < YOUNG_S)
-		return 1;
-	return cpu_ns / 1e9 / age > BUSY_LEAST ? cpu_ns / 1e9 / age : BUSY_LEAST;
-}
-
 /* Returns the time of stops since the last call. It includes stops that are no longer listed one by
  * one, in a session that goes on for long. */
 static double new_stops(struct ip_fperf *f, const struct ip_session *s)
@@ -116,11 +93,6 @@ static double new_stops(struct ip_fperf *f, const struct ip_session *s)
 		f->longest_stop_ns = ip_stop_log_longest(&s->summary->stops);
 	f->longest_gap_ns = s->summary->remapped.gap_ns;
 	return ns;
-}
-
-double ip_fperf_limit(const struct ip_fperf *f)
-{
-	return SAVE_S * f->options.budget * 1e9 * f->busy;
 }
 
 /* So many calls were only counted up to now. */
@@ -159,22 +131,16 @@ void ip_fperf_settle(struct ip_fperf *f, struct ip_session *s, bool counted)
 	}
 	f->cpu_ns += income;
 	if (!f->resting)
-		f->busy = 0.9 * f->busy + 0.1 * income / wall;
+		ip_credit_note_busy(&f->credit, income, wall);
 	f->looked_ns = now;
 	if (counted) {
 		calls = ip_fperf_calls(f);
 		note_counted(f, calls > spent.entries ? calls - spent.entries : 0);
 	}
-	stops = new_stops(f, s) * f->busy;
+	stops = new_stops(f, s) * f->credit.busy;
 	f->stops_ns += stops;
 	sum_up(f, &spent);
-	if (f->options.budget >= 0) {
-		f->credit_ns += MARGIN * f->options.budget * income - (f->spent_ns - before);
-		if (f->credit_ns > ip_fperf_limit(f))
-			f->credit_ns = ip_fperf_limit(f);
-		if (f->credit_ns > f->debt_ns)
-			f->debt_ns = f->credit_ns < 0 ? f->credit_ns : 0;
-	}
+	ip_credit_settle(&f->credit, income, f->spent_ns - before);
 }
 
 void ip_fperf_refund_stops(struct ip_fperf *f, double stops_ns)
@@ -183,12 +149,7 @@ void ip_fperf_refund_stops(struct ip_fperf *f, double stops_ns)
 
 	f->stops_ns -= spent;
 	f->spent_ns -= spent;
-	if (f->options.budget < 0)
-		return;
-	f->credit_ns += spent;
-	if (f->credit_ns > ip_fperf_limit(f))
-		f->credit_ns = ip_fperf_limit(f);
-	f->debt_ns = f->credit_ns < 0 ? f->credit_ns : 0;
+	ip_credit_refund(&f->credit, spent);
 }
 
 void ip_fperf_open_account(struct ip_fperf *f, const struct ip_session *s, uint64_t now)
@@ -200,9 +161,8 @@ void ip_fperf_open_account(struct ip_fperf *f, const struct ip_session *s, uint6
 	f->cpu_ns = 0;
 	f->cpu_start_ns = cpu_of(f);
 	f->looked_ns = now;
-	f->busy = busy_so_far(s->target->pid, f->cpu_start_ns);
-	f->credit_ns = ADVANCE_S * f->options.budget * 1e9 * f->busy;
-	f->stops_ns = new_stops(f, s) * f->busy;
+	ip_credit_open(&f->credit, f->options.budget, s->target->pid, f->cpu_start_ns);
+	f->stops_ns = new_stops(f, s) * f->credit.busy;
 	f->spent_ns = 0;
 }
 

@@ -3,9 +3,7 @@
  * FPerf's account: what the budget allows and what was spent. Also: the CPU time that fperf takes
  * itself.
  *
- * The account. The income is the budget's share (MARGIN of it) of the CPU time that the process has
- * had. So nothing may be taken from a program that sleeps, and four times as much from one with
- * four busy threads as from one with one. What is spent, in CPU time of the process:
+ * The account. Its income is that of credit.h. What is spent, in CPU time of the process:
  *   hooks     what the hooks have measured of themselves, and what they take besides that
  *             (hook_ticks);
  *   counting  calls of live functions without a quota, each at the cost of a counted call
@@ -13,9 +11,8 @@
  *   stops     their length, times the number of CPUs that the process keeps busy, since a stop
  *             keeps that much work from being done. For a process that gets a tenth of a CPU, and
  *             otherwise waits for it, this is a tenth.
- * The rest is saved, up to SAVE_S of income: a pause must not pay for a burst that a user would
- * feel. The account begins with ADVANCE_S of income. This pays for the first samples of each
- * function, and for the time until the hot functions are known.
+ * The advance pays for the first samples of each function, and for the time until the hot functions
+ * are known.
  */
 #ifndef IP_ACCOUNT_H
 #define IP_ACCOUNT_H
@@ -43,9 +40,6 @@ struct ip_fperf_spent ip_fperf_close_account(struct ip_fperf *f);
  * belongs to. */
 double ip_fperf_sample_cost(const struct ip_fperf *f, const struct ip_fperf_spent *spent,
 			    uint64_t samples);
-
-/* Returns the most that may be saved, in ns. */
-double ip_fperf_limit(const struct ip_fperf *f);
 
 /* From ip_fperf_watch() to ip_fperf_unwatch() CPU time is exact, as far as the kernel allows it.
  * This costs the process something. */

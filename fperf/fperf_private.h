@@ -14,6 +14,7 @@
 #include "common/elf/probe_list.h"
 #include "fperf/confidence.h"
 #include "fperf/cpu_time.h"
+#include "fperf/credit.h"
 #include "fperf/fperf.h"
 #include "fperf/pmu.h"
 #include "fperf/stratified.h"
@@ -142,8 +143,6 @@ struct ip_fperf {
 	uint64_t start_ns, looked_ns, due_ns, interval_end_ns, window_end_ns, shown_ns;
 	uint64_t interval_ns; /* the present interval */
 	uint64_t counted_ns;  /* when calls are to be counted next */
-	/* the highest credit_ns since the last decision if that is negative; otherwise 0 */
-	double debt_ns;
 	/* CPU time of the process: at the start; since then */
 	uint64_t cpu_start_ns, cpu_ns;
 	double spent_ns;    /* part of cpu_ns that fperf took */
@@ -152,8 +151,7 @@ struct ip_fperf {
 	/* calls that were only counted, at the last look at all cells */
 	double count_calls;
 	double samples_lapsed; /* samples that were allowed, and will not be taken */
-	/* busy: number of CPUs that the process keeps busy */
-	double credit_ns, busy;
+	struct ip_credit credit;
 	uint64_t changes, changes_remapped; /* changes_remapped: those without a stop */
 	uint64_t longest_stop_ns, longest_gap_ns;
 	double window_s;	   /* length of the shortest possible turn, as measured */
@@ -276,5 +274,9 @@ void ip_fperf_turn(struct ip_fperf *f, struct ip_session *s);
 uint64_t ip_fperf_nap(const struct ip_fperf *f, uint64_t now);
 /* The session ends: reads everything for the last time. */
 void ip_fperf_end(struct ip_fperf *f);
+
+/* Measures what a pair of probes that log costs, in ns. *ret_cold_ns: what it costs besides where
+ * it is seldom called (ip_fperf_call_cost()). memory.c */
+double ip_fperf_pair_cost(double *ret_ns_per_tick, double *ret_cold_ns);
 
 #endif

@@ -259,7 +259,7 @@ static int change(struct ip_fperf *f, struct ip_session *s, const struct ip_fper
 	stopped = result.stops.ns;
 	if (result.stops.n || result.remapped)
 		f->change_ns = (1 - IP_FPERF_SETTLED) * f->change_ns +
-			       IP_FPERF_SETTLED * stopped * f->busy;
+			       IP_FPERF_SETTLED * stopped * f->credit.busy;
 	note_own(f, own);
 	f->changes++;
 	f->changes_remapped += result.remapped;
@@ -271,7 +271,7 @@ static bool is_whole(const struct ip_fperf *f)
 	for (size_t i = 0; i < f->nfunctions; i++)
 		if (f->functions[i].out)
 			return false;
-	return f->options.budget < 0 || f->credit_ns > 0;
+	return f->options.budget < 0 || f->credit.ns > 0;
 }
 
 /* Returns the samples that may be given now, with so many samples a second: what the time since the
@@ -315,9 +315,9 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 	_cleanup_free_ struct ip_fperf_item *items = calloc(n + 1, sizeof(*items));
 	uint64_t now = ip_now_ns();
 	struct ip_fperf_allowance allowance = {
-		.budget_ns = f->options.budget * 1e9 * f->busy,
-		.credit_ns = f->credit_ns,
-		.limit_ns = ip_fperf_limit(f),
+		.budget_ns = f->options.budget * 1e9 * f->credit.busy,
+		.credit_ns = f->credit.ns,
+		.limit_ns = ip_credit_limit(&f->credit),
 		.samples = samples_left(f, now),
 		.interval_s = f->interval_ns / 1e9,
 		.window_s = f->window_s,
@@ -334,7 +334,7 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 								     : OWN_TURNS) *
 						      1e9,
 		.exclusive = f->options.exclusive,
-		.run_ns = 1e9 * f->busy};
+		.run_ns = 1e9 * f->credit.busy};
 
 	if (!items)
 		return;
@@ -361,7 +361,7 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 		return;
 	for (size_t i = 0; i < n; i++)
 		goes |= !items[i].stay;
-	if (goes || (f->options.budget >= 0 && f->credit_ns <= 0))
+	if (goes || (f->options.budget >= 0 && f->credit.ns <= 0))
 		ip_fperf_set_whole(f, false);
 	for (size_t i = 0; i < n; i++) {
 		moved += items[i].live != items[i].stay;
@@ -507,7 +507,7 @@ static void look_and_decide(struct ip_fperf *f, struct ip_session *s, bool turns
 	f->due_ns = ip_now_ns() + OVERDRAWN_NS;
 	f->own_changes_s = 0;
 	decide(f, s, turns);
-	f->debt_ns = f->credit_ns < 0 ? f->credit_ns : 0;
+	f->credit.debt_ns = f->credit.ns < 0 ? f->credit.ns : 0;
 	own = ip_fperf_own(CLOCK_THREAD_CPUTIME_ID) - own - f->own_changes_s;
 	f->own_look_s = ip_fperf_learn(f->own_look_s, own);
 	f->interval_ns = ip_fperf_pause(f, f->own_look_s, OWN_LOOKS) * 1e9;
@@ -539,7 +539,8 @@ void ip_fperf_turn(struct ip_fperf *f, struct ip_session *s)
 	window_over = f->window_end_ns && now >= f->window_end_ns && !is_ending(f, now);
 	interval_over = now >= f->interval_end_ns && !f->window_end_ns;
 	overdrawn = f->options.budget >= 0 &&
-		    f->debt_ns - f->credit_ns > FALLING_S * f->options.budget * 1e9 * f->busy;
+		    f->credit.debt_ns - f->credit.ns >
+			    FALLING_S * f->options.budget * 1e9 * f->credit.busy;
 	if (window_over || interval_over ||
 	    (now >= f->due_ns && now >= f->held_until_ns &&
 	     (overdrawn || f->due_ns == f->start_ns + FIRST_NS))) {

@@ -116,18 +116,25 @@ int ip_fperf_check(struct ip_fperf *f, const struct ip_target *target, const str
 	return 0;
 }
 
-static void measure_costs(struct ip_fperf *f)
+double ip_fperf_pair_cost(double *ret_ns_per_tick, double *ret_cold_ns)
 {
 	struct ip_clock_reading from, to;
 	struct ip_hot *hot = ip_hot_create(50);
 	double pair_ns;
 
 	ip_clock_read(&from);
-	f->ns_per_tick = 1e9 / ip_clock_hz(&from, &to, CLOCK_NS);
-	pair_ns = (hot ? ip_hot_cost(hot) : 100) * f->ns_per_tick;
+	*ret_ns_per_tick = 1e9 / ip_clock_hz(&from, &to, CLOCK_NS);
+	pair_ns = (hot ? ip_hot_cost(hot) : 100) * *ret_ns_per_tick;
 	ip_hot_destroy(hot);
+	*ret_cold_ns = pair_ns * COLD_PARTS;
+	return pair_ns;
+}
+
+static void measure_costs(struct ip_fperf *f)
+{
+	const double pair_ns = ip_fperf_pair_cost(&f->ns_per_tick, &f->cold_ns);
+
 	f->count_ns = pair_ns / COUNT_PARTS;
-	f->cold_ns = pair_ns * COLD_PARTS;
 	f->hook_ns = pair_ns * HOOK_PARTS;
 	/* With exclusive samples no function is only counted: each call inside of a sample is
 	 * measured. */

@@ -93,6 +93,10 @@ struct ip_session_options {
 	void (*on_live)(void *context);
 	/* called about four times a second; NULL: not called */
 	void (*on_progress)(void *context, const struct ip_session_progress *progress);
+	/* writes what the program does that has this session into a memory, for an iprobe that
+	 * asks; the session waits meanwhile. 0, or -1 with an error. NULL: it does nothing but
+	 * record */
+	int (*on_describe)(void *context, int memory);
 	void *context;
 	unsigned drop_hot; /* per cent (hot_functions.h); 0: not asked for */
 	bool coarse;	   /* time from a clock that is refreshed from outside (coarse_clock.h) */
@@ -281,6 +285,12 @@ int ip_session_ask_change(pid_t pid, pid_t by, const char *selection, uint64_t m
 /* Asks the session of the target to write what it has counted and measured up to now (--payload).
  * *ret_dir: the trace's directory, which the caller frees. 0, or -1 with an error. */
 int ip_session_ask_counts(pid_t pid, char **ret_dir);
+
+/* Asks the session of the target what the program does that has it: a live search, as yet. most:
+ * bytes. *ret_text, which the caller frees, is followed by a zero byte; *ret_iprobe: pid of the
+ * program. 0, or -1 with an error. */
+int ip_session_ask_description(pid_t pid, size_t most, char **ret_text, size_t *ret_size,
+			       pid_t *ret_iprobe);
 
 /* Tells why the session ended, in words: if it was a condition of --until, which one. NULL: it has
  * not ended. The text belongs to the summary, or is static. */

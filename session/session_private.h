@@ -281,6 +281,8 @@ int ip_session_note_change(struct ip_session_summary *summary, const struct ip_c
 
 /* Writes what has been counted up to now. 0, or -1 with an error. counts_request.c */
 int ip_session_serve_counts(struct ip_session *s);
+/* Writes what the session's program does into a memory. 0, or -1 with an error. state_request.c */
+int ip_session_serve_description(struct ip_session *s, int memory);
 /* Asks the session of a process for something that is no change. by: as of ip_control_ask().
  * directory: a descriptor to pass
  * along; -1: none. nobody: for the error message if there is no session: what the user can do.

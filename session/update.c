@@ -153,7 +153,7 @@ static int carry_out(struct ip_session *s, const struct ip_plan_diff *d,
 	ip_session_note_stop(s, o->kind, &result);
 	/* A function that no change has taken away is there from its first event on: a program may
 	 * load and unload a library all day. */
-	if (o->must_match)
+	if (o->must_match || o->adds)
 		ip_trace_add_change(s->trace, "added", result.stop_tsc, &d->live);
 	if (!o->quiet)
 		ip_trace_add_change(s->trace, "removed", now.tsc, &d->idle);

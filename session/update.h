@@ -45,6 +45,9 @@ struct ip_change_options {
 	const char *kind; /* of the stop, for the trace: "change", "dlopen"... */
 	bool must_match;  /* the last selection must name a function of the target */
 	bool dry_run;	  /* only count */
+	/* what goes live may be functions that an earlier change has taken away: that is written
+	 * into the trace, as with must_match */
+	bool adds;
 	/* removed functions are not written into the trace: no reader needs them */
 	bool quiet;
 	bool urgent; /* planning keeps our priority: what is live now costs the target more */

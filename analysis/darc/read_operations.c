@@ -241,18 +241,12 @@ void ip_darc_latencies_clear(struct ip_darc_latencies *l)
 	*l = (struct ip_darc_latencies){0};
 }
 
-/* The first value of a step. */
-static uint64_t step_from(unsigned row, unsigned step)
-{
-	return row ? (uint64_t)(IP_HISTOGRAM_STEPS + step) << (row - 1) : step;
-}
-
 uint64_t ip_darc_latencies_percentile(const struct ip_darc_latencies *l, double share)
 {
 	const uint64_t ns = ip_histogram_percentile(&l->durations, share);
 	const unsigned row = ip_histogram_row_of(ns);
 
-	return step_from(row, ip_histogram_step_of(ns, row));
+	return ip_histogram_step_from(row, ip_histogram_step_of(ns, row));
 }
 
 uint64_t ip_darc_latencies_between(const struct ip_darc_latencies *l, uint64_t from_ns,
@@ -263,8 +257,7 @@ uint64_t ip_darc_latencies_between(const struct ip_darc_latencies *l, uint64_t f
 	for (unsigned row = 0; row < IP_HISTOGRAM_ROWS; row++)
 		for (unsigned step = 0; l->durations.rows[row] && step < IP_HISTOGRAM_STEPS;
 		     step++) {
-			const uint64_t ns =
-				row ? (uint64_t)(IP_HISTOGRAM_STEPS + step) << (row - 1) : step;
+			const uint64_t ns = ip_histogram_step_from(row, step);
 
 			if (ns >= from_ns && ns < to_ns)
 				n += l->durations.rows[row][step];

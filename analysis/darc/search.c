@@ -20,6 +20,7 @@ const char *ip_darc_state_name(enum ip_darc_state state)
 		[IP_DARC_NO_DIFFERENCE] = "no difference found",
 		[IP_DARC_MAXIMUM_DEPTH] = "maximum depth reached",
 		[IP_DARC_FOUND] = "root cause found",
+		[IP_DARC_CHANGED] = "profile changed",
 	};
 
 	return names[state];
@@ -114,6 +115,13 @@ static bool choose(struct ip_darc_search *s)
 	}
 }
 
+bool ip_darc_search_choose(struct ip_darc_search *s)
+{
+	ip_peaks_find(&s->latencies.bins, &s->peaks);
+	s->state = IP_DARC_NO_PEAK;
+	return choose(s);
+}
+
 /* Those of a profile. All operations there are wanted, up to the most. */
 static void take_ranges(struct ip_darc_search *s, const struct ip_darc_search *profile)
 {
@@ -188,10 +196,11 @@ int ip_darc_search(struct ip_trace_reader *trace, struct ip_trace_waits *waits,
 		if (ip_darc_latencies_read(trace, o->function, o->tid, o->since, &ret->latencies) <
 		    0)
 			return -1;
-		ip_peaks_find(&ret->latencies.bins, &ret->peaks);
-		if (o->variance)
+		if (o->variance) {
+			ip_peaks_find(&ret->latencies.bins, &ret->peaks);
 			return find_variance(ret, trace, &read);
-		if (!choose(ret))
+		}
+		if (!ip_darc_search_choose(ret))
 			return 0;
 	}
 	ret->ranges[0].most = o->decision_operations;

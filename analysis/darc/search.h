@@ -20,7 +20,9 @@ enum ip_darc_state {
 	IP_DARC_NO_DIFFERENCE, /* no call path tells the peak apart from other operations */
 	IP_DARC_MAXIMUM_DEPTH,
 	IP_DARC_FOUND,
+	IP_DARC_CHANGED, /* the profile is not the one that the search began with: reason */
 };
+#define IP_DARC_STATES (IP_DARC_CHANGED + 1)
 
 /* As the JSON has it. */
 const char *ip_darc_state_name(enum ip_darc_state state);
@@ -59,7 +61,7 @@ struct ip_darc_search {
 	struct ip_darc_latencies latencies;
 	struct ip_peaks peaks;
 	enum ip_darc_state state;
-	char reason[160]; /* NO_PEAK: for people */
+	char reason[160]; /* NO_PEAK, CHANGED: for people */
 	size_t peak;	  /* the one that is searched: its index in peaks, plus 1; 0: none is */
 	/* of the peak, and of the reference; most 0: there is no reference */
 	struct ip_darc_range ranges[2];
@@ -76,6 +78,9 @@ struct ip_darc_search {
  * error. */
 int ip_darc_search(struct ip_trace_reader *trace, struct ip_trace_waits *waits,
 		   const struct ip_darc_options *options, struct ip_darc_search *ret);
+/* Finds the peaks of the latencies, and chooses which operations are searched, as the options tell.
+ * Returns whether there are some; else the state is NO_PEAK, with its reason. */
+bool ip_darc_search_choose(struct ip_darc_search *search);
 /* Of a search that has not looked at callees: that F0 is the cause is no answer. */
 void ip_darc_search_forget_causes(struct ip_darc_search *search);
 void ip_darc_search_clear(struct ip_darc_search *search);

@@ -46,6 +46,12 @@ static inline unsigned ip_histogram_step_of(uint64_t value, unsigned row)
 	return (row ? value >> (row - 1) : value) & (IP_HISTOGRAM_STEPS - 1);
 }
 
+/* The first value of a step. */
+static inline uint64_t ip_histogram_step_from(unsigned row, unsigned step)
+{
+	return row ? (uint64_t)(IP_HISTOGRAM_STEPS + step) << (row - 1) : step;
+}
+
 /* Adds a value to its step only: the caller adds it to count. A step stops at 2^32 - 1. Where
  * memory runs out, the value is taken out of count and put into dropped. */
 static inline void ip_histogram_put(struct ip_histogram *h, uint64_t value)

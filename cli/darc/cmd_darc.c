@@ -3,32 +3,31 @@
  * iprobe darc: which call path makes the slow calls of a function slow.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/darc/darc_command.h"
 #include "cli/darc/darc_html.h"
 #include "cli/darc/darc_live.h"
 #include "cli/darc/darc_load.h"
+#include "cli/darc/darc_status.h"
 #include "cli/filter/filter_check.h"
 #include "cli/filter_options.h"
 #include "cli/trace_args.h"
 #include "common/error.h"
 #include "common/file.h"
 #include "common/interrupted.h"
-#include "common/proc.h"
-#include "common/selection/selection.h"
 #include "common/trace/kernel_format.h"
 #include "common/units.h"
-#include "hotpatcher/process/callees.h"
+#include "config/probes_d.h"
 
 static const char help[] =
-	"usage: iprobe darc -f F0 [OPTIONS] [DIR | PID | -- COMMAND...]\n\n"
+	"usage: iprobe darc -f F0 [OPTIONS] [DIR | PID | -- COMMAND...]\n"
+	"       iprobe darc --status [--json] PID\n\n"
 	"Finds which call path makes the slow calls of a function slow (iprobe.data): the peaks of "
 	"its latency,\n"
 	"and the root causes of one of them, from callee to callee down to the function, lock, "
@@ -59,16 +58,19 @@ static const char help[] =
 	"                       so many of them at once (default 200)\n"
 	"      --duration T     end the search after so long: 10s, 2m (default: when it is over)\n"
 	"      --kernel[=LIST]  record events of the kernel, too, as iprobe attach does\n"
+	"      --budget P%      take probes out for a while where they would cost more of its run "
+	"time: 2%\n"
+	"      --resume FILE    keep the state of the search in FILE after each step; go on from "
+	"there "
+	"if FILE exists\n"
 	"  -q, --quiet          do not tell each step\n"
+	"      --status         tell what the search does that is under way in PID\n"
 	"output:\n"
 	"      --full-names     whole C++ names, not their short forms\n"
 	"      --json           one JSON document\n"
 	"      --html FILE      write a page for a browser, too: the histogram with its peaks, and "
 	"the tree of\n"
 	"                       causes\n";
-
-#define START_MS 5000
-#define NAP_MS	 10
 
 struct command {
 	struct cli_filter filter;
@@ -80,6 +82,9 @@ struct command {
 	struct ip_kernel_options kernel;
 	uint64_t duration_ns;
 	size_t max_functions;
+	const char *resume; /* a file; NULL: nothing is kept */
+	bool status;
+	double budget; /* a share; 0: none */
 };
 
 enum {
@@ -94,6 +99,9 @@ enum {
 	OPT_DURATION,
 	OPT_KERNEL,
 	OPT_HTML,
+	OPT_RESUME,
+	OPT_BUDGET,
+	OPT_STATUS,
 	OPT_JSON
 };
 
@@ -114,6 +122,20 @@ static bool parse_percent(const char *text, double *ret)
 
 	*ret = strtod(text, &end);
 	return *text >= '0' && *text <= '9' && !*end && *ret >= 0 && *ret <= 100;
+}
+
+static int take_budget(const char *command, double *ret)
+{
+	char *end;
+
+	*ret = strtod(optarg, &end) / 100;
+	end += strspn(end, " ");
+	/* fperf takes no less */
+	if (*optarg >= '0' && *optarg <= '9' && !strcmp(end, "%") &&
+	    *ret >= IP_PROFILE_BUDGET_LEAST / 100 && *ret <= 1)
+		return -1;
+	return cli_usage(command, "--budget takes a share from 0.01%% to 100%%, as 2%%, not '%s'",
+			 optarg);
 }
 
 static int take_choice(const char *command, int option, struct command *c)
@@ -197,6 +219,16 @@ static int take(const char *command, int option, void *context)
 	case OPT_HTML:
 		c->html = optarg;
 		return *optarg ? -1 : cli_usage(command, "--html needs the name of a file");
+	case OPT_RESUME:
+		c->live = "--resume";
+		c->resume = optarg;
+		return -1;
+	case OPT_BUDGET:
+		c->live = "--budget";
+		return take_budget(command, &c->budget);
+	case OPT_STATUS:
+		c->status = true;
+		return -1;
 	case 'q':
 		c->live = "-q";
 		c->quiet = true;
@@ -223,8 +255,10 @@ static int show(const char *dir, struct command *c)
 	if (ret == 0)
 		ret = ip_stretches_find(t.trace, t.waits, &t.search, &t.stretches);
 	if (ret == 0) {
+		const struct cli_darc d = cli_darc_of(&t, NULL);
+
 		cli_reader_warn(t.trace);
-		ret = cli_darc_print(&t, NULL, c->json);
+		ret = cli_darc_print(&d, c->json);
 	}
 	if (ret == 0)
 		ret = cli_darc_html(&t, NULL, c->html);
@@ -234,46 +268,19 @@ static int show(const char *dir, struct command *c)
 	return ret;
 }
 
-/* Starts a command. Returns its pid, or -1 with an error. */
-static pid_t start_command(char **argv)
-{
-	int ends[2], error = 0;
-	ssize_t n;
-	pid_t pid;
-
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return ip_error_errno("cannot make a pipe");
-	fflush(NULL);
-	pid = fork();
-	if (!pid) {
-		execvp(argv[0], argv);
-		error = errno;
-		n = write(ends[1], &error, sizeof(error));
-		_exit(n < 0 ? 126 : 127);
-	}
-	close(ends[1]);
-	n = pid < 0 ? 0 : read(ends[0], &error, sizeof(error));
-	close(ends[0]);
-	if (pid < 0)
-		return ip_error_errno("cannot start %s", argv[0]);
-	if (n <= 0)
-		return pid;
-	waitpid(pid, NULL, 0);
-	errno = error;
-	return ip_error_errno("cannot start %s", argv[0]);
-}
-
-static int show_live(struct command *c)
+static int show_live(struct command *c, struct cli_darc_resume *resume)
 {
 	const struct cli_darc_live_options options = {
 		.session = {.pid = c->pid,
 			    .functions = c->filter.functions,
 			    .max_stop_ns = IP_DEFAULT_MAX_STOP,
-			    .kernel = c->kernel},
+			    .kernel = c->kernel,
+			    .budget = c->budget},
 		.filter = &c->filter,
 		.search = c->options,
 		.duration_ns = c->duration_ns,
 		.max_functions = c->max_functions,
+		.resume = resume,
 		.json = c->json,
 		.html = c->html,
 		.quiet = c->quiet};
@@ -282,43 +289,19 @@ static int show_live(struct command *c)
 	return cli_darc_live(&options);
 }
 
-/* Waits until the command has become the program that has the function, as a shell or a wrapper
- * does. If it never does, the search tells that. */
-static void wait_for_program(pid_t pid, const char *functions)
-{
-	struct ip_selection *selection;
-	bool found = false;
-
-	if (ip_selection_parse(functions, &selection) < 0)
-		return;
-	for (unsigned i = 0; i < START_MS / NAP_MS && !found && !ip_interrupted; i++) {
-		struct ip_callees all;
-
-		if (!ip_proc_has_memory(pid))
-			break;
-		if (ip_callees_all(pid, &all) == 0)
-			for (size_t k = 0; k < all.n && !found; k++)
-				found = ip_selection_match(selection, all.names[k], NULL, NULL);
-		ip_callees_clear(&all);
-		if (!found)
-			nanosleep(&(struct timespec){.tv_nsec = NAP_MS * 1000000}, NULL);
-	}
-	ip_selection_destroy(selection);
-}
-
 /* The command is started, searched, and goes on to its own end, unless the user has ended the
  * search. */
-static int show_command(struct command *c, char **argv)
+static int show_command(struct command *c, struct cli_darc_resume *resume, char **argv)
 {
 	int code;
 
-	c->pid = start_command(argv);
+	c->pid = cli_darc_command_start(argv);
 	if (c->pid < 0)
 		return cli_fail();
 	/* not before: what is ignored stays so in a program that is executed */
 	cli_catch_signals();
-	wait_for_program(c->pid, c->filter.functions);
-	code = show_live(c);
+	cli_darc_command_wait(c->pid, c->filter.functions);
+	code = show_live(c, resume);
 	fflush(stdout);
 	if (ip_interrupted)
 		kill(c->pid, SIGTERM);
@@ -328,11 +311,36 @@ static int show_command(struct command *c, char **argv)
 	return code;
 }
 
+/* command: NULL: there is a process. */
+static int search_live(struct command *c, char **command)
+{
+	struct cli_darc_resume resume;
+	int code;
+
+	if (cli_darc_resume_begin(c->resume, &c->options, &resume) < 0)
+		code = cli_fail();
+	else
+		code = command ? show_command(c, &resume, command) : show_live(c, &resume);
+	cli_darc_resume_end(&resume);
+	return code;
+}
+
 /* Returns whether an operand is a process: a number, unless there is a file of that name. */
 static bool is_process(const char *operand, int *ret)
 {
 	return operand[strspn(operand, "0123456789")] == '\0' && ip_access(operand, F_OK) < 0 &&
 	       ip_parse_pid(operand, ret) == 0;
+}
+
+static int show_status(int argc, char **argv, struct command *c)
+{
+	if (c->filter.functions || c->chosen || c->live || c->options.variance)
+		return cli_usage(argv[0],
+				 "--status goes with --json alone: the search was told the "
+				 "rest when it began");
+	if (argc - optind != 1 || ip_parse_pid(argv[optind], &c->pid) < 0)
+		return cli_usage(argv[0], "--status takes the PID of one process");
+	return cli_darc_status(c->pid, c->json);
 }
 
 int cmd_darc(int argc, char **argv)
@@ -352,6 +360,9 @@ int cmd_darc(int argc, char **argv)
 		{"max-functions", required_argument, NULL, OPT_MOST},
 		{"duration", required_argument, NULL, OPT_DURATION},
 		{"kernel", optional_argument, NULL, OPT_KERNEL},
+		{"resume", required_argument, NULL, OPT_RESUME},
+		{"budget", required_argument, NULL, OPT_BUDGET},
+		{"status", no_argument, NULL, OPT_STATUS},
 		{"quiet", no_argument, NULL, 'q'},
 		{"json", no_argument, NULL, OPT_JSON},
 		{"html", required_argument, NULL, OPT_HTML},
@@ -367,6 +378,8 @@ int cmd_darc(int argc, char **argv)
 	const char *dir;
 	int code = cli_filter_parse(argc, argv, &command, &c.filter, &c);
 
+	if (code < 0 && c.status)
+		return show_status(argc, argv, &c);
 	if (code < 0 && !c.filter.functions)
 		code = cli_usage(argv[0], "-f names the function whose calls are searched");
 	if (code < 0 && c.filter.depth != SIZE_MAX) {
@@ -392,7 +405,7 @@ int cmd_darc(int argc, char **argv)
 	if (c.html && cli_darc_html_try(c.html) < 0)
 		return cli_fail();
 	if (is_live)
-		return is_command ? show_command(&c, argv + optind) : show_live(&c);
+		return search_live(&c, is_command ? argv + optind : NULL);
 	if (c.live)
 		return cli_usage(argv[0], "%s goes with a PID or a command", c.live);
 	code = cli_reader_dir(argv[0], argc, argv, &dir);

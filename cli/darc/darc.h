@@ -12,6 +12,8 @@
 #include "analysis/wait/trace_waits.h"
 #include "common/json.h"
 
+struct cli_darc_state;
+
 struct cli_darc {
 	const struct ip_darc_search *search;
 	const struct ip_darc_search *profile; /* whose latencies are shown; mostly the same */
@@ -21,6 +23,9 @@ struct cli_darc {
 	uint64_t lost;
 	const struct ip_stretches *stretches; /* by cause; NULL: not looked for, or none */
 	const bool *used; /* by node: it is in the JSON's ftree; NULL: all that were looked at */
+	/* what an earlier search of the same had found, of which this one has no causes yet; NULL:
+	 * nothing */
+	const struct cli_darc_state *kept;
 };
 
 /* Print what a search has found. Return 0, or -1 with an error. */
@@ -28,8 +33,13 @@ int cli_darc_text(const struct cli_darc *d);
 int cli_darc_json(const struct cli_darc *d);
 /* Puts the JSON as a member, key NULL: as the document. Returns 0, or -1 with an error. */
 int cli_darc_json_put(struct ip_json *j, const char *key, const struct cli_darc *d);
+/* The members of the JSON object alone. most: of the nodes of the ftree that are on no path. */
+int cli_darc_json_members(struct ip_json *j, const struct cli_darc *d, size_t most);
 /* Prints what makes the latency vary. */
 int cli_darc_variance_text(const struct cli_darc *d);
+
+/* Prints the histogram of F0 with its peaks. name: as people read it. */
+void cli_darc_profile_text(const char *name, const struct ip_darc_search *profile);
 
 /* Ticks, which may be means, in ns. */
 double cli_darc_ns(const struct cli_darc *d, double ticks);

@@ -21,7 +21,7 @@ int cli_darc_html_try(const char *path);
 /* Writes a page, whole or not at all. Returns 0, or -1 with an error. */
 int cli_darc_html_write(const char *path, const struct ip_html_parts *page, const char *document);
 
-/* Writes the page of a search. path NULL: none is wanted. profile: as of cli_darc_print(). Returns
+/* Writes the page of a search. path NULL: none is wanted. profile: as of cli_darc_of(). Returns
  * 0, or -1 with an error. */
 int cli_darc_html(const struct cli_darc_trace *trace, const struct ip_darc_search *profile,
 		  const char *path);

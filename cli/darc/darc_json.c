@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "cli/darc/darc.h"
+#include "cli/darc/darc_state.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
@@ -231,9 +232,10 @@ static int json_node(struct ip_json *j, const struct cli_darc *d, uint32_t node)
 	return 0;
 }
 
-static int json_search(struct ip_json *j, const struct cli_darc *d)
+static int json_search(struct ip_json *j, const struct cli_darc *d, size_t most)
 {
 	const struct ip_darc_search *s = d->search;
+	size_t n = 0;
 
 	if (s->ranges[0].most)
 		json_range(j, "searched", &s->ranges[0]);
@@ -248,7 +250,7 @@ static int json_search(struct ip_json *j, const struct cli_darc *d)
 	ip_json_array(j, "ftree");
 	for (uint32_t i = 0; s->causes.figures && i < s->causes.nfigures; i++)
 		if (s->causes.figures[i].looked && (!d->used || d->used[i]) &&
-		    json_node(j, d, i) < 0)
+		    (n++ < most || s->causes.figures[i].cause) && json_node(j, d, i) < 0)
 			return -1;
 	ip_json_end_array(j);
 	return 0;
@@ -296,20 +298,10 @@ static int json_variance(struct ip_json *j, const struct cli_darc *d)
 	return 0;
 }
 
-int cli_darc_json(const struct cli_darc *d)
-{
-	struct ip_json j;
-
-	ip_json_init(&j, stdout);
-	return cli_darc_json_put(&j, NULL, d);
-}
-
-int cli_darc_json_put(struct ip_json *j, const char *key, const struct cli_darc *d)
+int cli_darc_json_members(struct ip_json *j, const struct cli_darc *d, size_t most)
 {
 	const struct ip_darc_search *s = d->search;
-	int ret;
 
-	ip_json_object(j, key);
 	ip_json_string(j, "function", name_of(d, 0));
 	ip_json_string(
 		j, "module",
@@ -320,7 +312,25 @@ int cli_darc_json_put(struct ip_json *j, const char *key, const struct cli_darc 
 	json_profile(j, d);
 	ip_json_string(j, "state", ip_darc_state_name(s->state));
 	ip_json_string(j, "reason", *s->reason ? s->reason : NULL);
-	ret = s->options.variance ? json_variance(j, d) : json_search(j, d);
+	return s->options.variance ? json_variance(j, d) : json_search(j, d, most);
+}
+
+int cli_darc_json(const struct cli_darc *d)
+{
+	struct ip_json j;
+
+	ip_json_init(&j, stdout);
+	return cli_darc_json_put(&j, NULL, d);
+}
+
+int cli_darc_json_put(struct ip_json *j, const char *key, const struct cli_darc *d)
+{
+	int ret;
+
+	ip_json_object(j, key);
+	ret = cli_darc_json_members(j, d, SIZE_MAX);
+	if (d->kept)
+		cli_darc_kept_json(j, d->kept);
 	ip_json_end_object(j);
 	return ret;
 }

@@ -19,6 +19,7 @@
  */
 #include "cli/darc/darc_live.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -44,10 +45,10 @@ static int descend(struct cli_darc_live_search *l)
 	const bool deeper = l->level < l->options->search.depth && cli_darc_live_goes_on(l);
 	int ret = 0;
 
-	cli_darc_names_clear(&l->path);
+	cli_darc_names_clear(&l->sets.path);
 	if (deeper) {
-		cli_darc_names_clear(&l->below);
-		cli_darc_names_clear(&l->callees);
+		cli_darc_names_clear(&l->sets.below);
+		cli_darc_names_clear(&l->sets.callees);
 		l->level++;
 	}
 	for (size_t i = 0; i < s->causes.n; i++) {
@@ -58,28 +59,91 @@ static int descend(struct cli_darc_live_search *l)
 
 		for (uint32_t node = c->node; node != IP_FTREE_NONE;
 		     node = s->ftree.nodes[node].parent)
-			if (cli_darc_names_add(&l->path, cli_darc_live_name(l, node), SIZE_MAX) < 0)
+			if (cli_darc_names_add(&l->sets.path, cli_darc_live_name(l, node),
+					       SIZE_MAX) < 0)
 				return -1;
 		name = cli_darc_live_name(l, c->node);
 		if (c->stop == IP_DARC_DEPTH || c->stop == IP_DARC_PREEMPTED) {
 			goes_on = c->stop == IP_DARC_DEPTH && deeper;
-		} else if (!c->chance || !cli_darc_names_has(&l->looked, name)) {
+		} else if (!c->chance || !cli_darc_names_has(&l->sets.looked, name)) {
 			goes_on = true;
 		} else {
 			/* a callee may have been taken for chance that was one of a few */
-			added = deeper ? 0 : cli_darc_names_add(&l->again, name, SIZE_MAX);
+			added = deeper ? 0 : cli_darc_names_add(&l->sets.again, name, SIZE_MAX);
 			goes_on = added > 0;
 		}
 		if (goes_on)
-			added = cli_darc_names_add(&l->below, name, SIZE_MAX);
+			added = cli_darc_names_add(&l->sets.below, name, SIZE_MAX);
 		if (added < 0)
 			return -1;
 		ret |= added;
 	}
-	if (cli_darc_names_add(&l->path, l->f0, SIZE_MAX) < 0 ||
+	if (cli_darc_names_add(&l->sets.path, l->f0, SIZE_MAX) < 0 ||
 	    (ret && cli_darc_live_add_seen(l) < 0))
 		return -1;
 	return ret;
+}
+
+/* The calls are not those that the search has begun with: that is its answer. */
+static int tell_changed(struct cli_darc_live_search *l, const char *how)
+{
+	struct ip_darc_search *s = &l->moment.search;
+
+	ip_darc_search_forget_causes(s);
+	s->state = IP_DARC_CHANGED;
+	snprintf(s->reason, sizeof(s->reason), "%s", how);
+	return 0;
+}
+
+/* Takes the state of the file in the place of the new profile, which is like its own. */
+static int take_kept(struct cli_darc_live_search *l)
+{
+	struct cli_darc_state *kept = &l->options->resume->state;
+	struct ip_darc_search *s = &l->profile.search, *from = &kept->profile;
+	const uint32_t function = l->moment.search.options.function;
+
+	l->profile = l->moment;
+	l->moment = (struct cli_darc_trace){0};
+	ip_darc_search_clear(s);
+	*s = *from;
+	s->session = l->profile.trace->session;
+	s->options.function = function;
+	from->latencies = (struct ip_darc_latencies){0};
+	l->sets = kept->sets;
+	kept->sets = (struct cli_darc_sets){0};
+	l->profile_ns = kept->profile_ns;
+	l->level = kept->level;
+	l->resumed = true;
+	return ip_ftree_begin(&s->ftree, function);
+}
+
+/* Goes on from the file where the latencies are what they were. Returns as find_profile() does. */
+static int resume(struct cli_darc_live_search *l)
+{
+	struct ip_profile_distance distance;
+	char how[128];
+
+	if (cli_darc_live_is_over(l))
+		return 0;
+	switch (cli_darc_resume_compare(l->options->resume, &l->moment.search, &distance)) {
+	case IP_PROFILES_DIFFER:
+		snprintf(how, sizeof(how),
+			 "the Earth Mover's Distance to the kept one is %.2f powers of two, at "
+			 "most %.2f by chance",
+			 distance.distance, distance.by_chance);
+		return tell_changed(l, how);
+	case IP_PROFILES_ALIKE:
+		break;
+	default:
+		if (!l->options->quiet)
+			ip_print(stderr, "iprobe: too few calls tell whether the latencies are "
+					 "those that were kept: taken as the same\n");
+	}
+	if (take_kept(l) < 0)
+		return -1;
+	if (!l->options->quiet)
+		ip_print(stderr, "iprobe: the search goes on at level %u\n", l->level);
+	return 1;
 }
 
 /* Step 1. Returns whether there is something to search; -1 with an error. */
@@ -90,16 +154,21 @@ static int find_profile(struct cli_darc_live_search *l)
 	cli_darc_live_tell(l, "", 1);
 	l->begin_ns = ip_now_ns();
 	l->top_ns = l->calls = 0;
+	cli_darc_live_describe(l, false);
 	if (cli_darc_live_wait(l, CLI_DARC_PROFILE) < 0)
 		return -1;
-	if (!l->moment.trace || s->state == IP_DARC_NO_PEAK)
+	if (!l->moment.trace)
 		return 0;
 	if (!l->f0)
 		l->f0 = strdup(cli_darc_live_name(l, 0));
 	if (!l->f0)
 		return ip_error("out of memory");
-	if (cli_darc_names_add(&l->path, l->f0, SIZE_MAX) < 0 ||
-	    cli_darc_names_add(&l->below, l->f0, SIZE_MAX) < 0)
+	if (l->options->resume->there && !l->begun)
+		return resume(l);
+	if (s->state == IP_DARC_NO_PEAK)
+		return 0;
+	if (cli_darc_names_add(&l->sets.path, l->f0, SIZE_MAX) < 0 ||
+	    cli_darc_names_add(&l->sets.below, l->f0, SIZE_MAX) < 0)
 		return -1;
 	l->profile = l->moment;
 	l->profile_ns = ip_now_ns() - l->begin_ns;
@@ -118,11 +187,11 @@ static int start_over(struct cli_darc_live_search *l)
 	l->changed = false;
 	cli_darc_clear(&l->moment);
 	cli_darc_clear(&l->profile);
-	cli_darc_names_clear(&l->path);
-	cli_darc_names_clear(&l->below);
-	cli_darc_names_clear(&l->looked);
-	cli_darc_names_clear(&l->again);
-	cli_darc_names_clear(&l->callees);
+	cli_darc_names_clear(&l->sets.path);
+	cli_darc_names_clear(&l->sets.below);
+	cli_darc_names_clear(&l->sets.looked);
+	cli_darc_names_clear(&l->sets.again);
+	cli_darc_names_clear(&l->sets.callees);
 	return cli_darc_session_select(&l->session, NULL, 0) < 0 ? -1 : find_profile(l);
 }
 
@@ -141,13 +210,16 @@ static int search_level(struct cli_darc_live_search *l)
 			       ? cli_darc_live_see(l)
 			       : 0;
 	}
-	for (size_t i = 0; more >= 0 && i < l->below.n; i++)
-		if (cli_darc_names_add(&l->looked, l->below.items[i], SIZE_MAX) < 0)
+	for (size_t i = 0; more >= 0 && i < l->sets.below.n; i++)
+		if (cli_darc_names_add(&l->sets.looked, l->sets.below.items[i], SIZE_MAX) < 0)
 			more = -1;
 	if (more < 0)
 		return -1;
 	if (cli_darc_live_is_over(l))
 		return 0;
+	if (l->changed && l->resumed)
+		return tell_changed(l, "slow calls are far more frequent, or rarer, than in the "
+				       "kept one");
 	return l->changed ? start_over(l) : descend(l);
 }
 
@@ -165,14 +237,31 @@ static bool is_gone(struct cli_darc_live_search *l)
 	return true;
 }
 
+static int conclude(struct cli_darc_live_search *l)
+{
+	if (l->moment.trace && l->moment.search.state == IP_DARC_CHANGED)
+		return 0;
+	if (cli_darc_live_conclude(l) < 0)
+		return -1;
+	l->concluded = !l->over && l->level && l->moment.trace;
+	if (l->concluded)
+		cli_darc_live_describe(l, true);
+	return 0;
+}
+
 static int search(struct cli_darc_live_search *l)
 {
 	int more = find_profile(l);
+	bool stepped = false;
 
-	while (more > 0)
+	while (more > 0) {
+		/* what was kept has more in it than what a search has that has just been resumed */
+		cli_darc_live_describe(l, !l->resumed || stepped);
+		stepped = true;
 		more = search_level(l);
+	}
 	if (more == 0)
-		return cli_darc_live_conclude(l);
+		return conclude(l);
 	l->over = ip_interrupted || is_gone(l);
 	return l->over ? 0 : -1;
 }
@@ -181,18 +270,32 @@ static int search(struct cli_darc_live_search *l)
 static int print(struct cli_darc_live_search *l)
 {
 	struct cli_darc_trace *last = l->moment.trace ? &l->moment : &l->profile;
+	const struct cli_darc_resume *resume = l->options->resume;
 	const struct ip_darc_search *profile;
+	struct cli_darc d;
 
 	if (!last->trace)
 		return ip_error("nothing was recorded");
-	if (l->over && cli_darc_live_conclude(l) < 0)
-		return -1;
+	if (l->over) {
+		const sig_atomic_t interrupted = ip_interrupted;
+		int ret;
+
+		/* what ended the search is not to end this as well; the next signal does */
+		ip_interrupted = 0;
+		ret = cli_darc_live_conclude(l);
+		ip_interrupted |= interrupted;
+		if (ret < 0)
+			return -1;
+	}
 	if (l->over)
 		last->search.state = IP_DARC_IN_PROGRESS;
 	if (!l->level || last == &l->profile)
 		ip_darc_search_forget_causes(&last->search);
 	profile = l->profile.trace ? &l->profile.search : NULL;
-	return cli_darc_print(last, profile, l->options->json) < 0
+	d = cli_darc_of(last, profile);
+	if (resume->there && l->over && !last->search.causes.n)
+		d.kept = &resume->state;
+	return cli_darc_print(&d, l->options->json) < 0
 		       ? -1
 		       : cli_darc_html(last, profile, l->options->html);
 }
@@ -201,8 +304,11 @@ int cli_darc_live(const struct cli_darc_live_options *options)
 {
 	struct cli_darc_live_search l = {.options = options};
 	bool told;
-	int code, ret = cli_darc_session_begin(&options->session, &l.session, &told);
+	int code, ret;
 
+	if (cli_darc_resume_check_process(options->resume, options->session.pid) < 0)
+		return cli_fail();
+	ret = cli_darc_session_begin(&options->session, &l.session, &told);
 	if (ret == 0) {
 		l.end_ns = options->duration_ns ? ip_now_ns() + options->duration_ns : 0;
 		ret = search(&l);
@@ -210,16 +316,10 @@ int cli_darc_live(const struct cli_darc_live_options *options)
 			ret = print(&l);
 	}
 	code = ret < 0 && !told ? cli_fail() : ret < 0;
+	code = code ? code : options->resume->failed;
 	cli_darc_clear(&l.moment);
 	cli_darc_clear(&l.profile);
-	cli_darc_names_clear(&l.path);
-	cli_darc_names_clear(&l.below);
-	cli_darc_names_clear(&l.looked);
-	cli_darc_names_clear(&l.again);
-	cli_darc_names_clear(&l.pointers);
-	cli_darc_names_clear(&l.known);
-	cli_darc_names_clear(&l.seen);
-	cli_darc_names_clear(&l.callees);
+	cli_darc_sets_clear(&l.sets);
 	free(l.f0);
 	free(l.name);
 	ret = cli_darc_session_end(&l.session);

@@ -31,9 +31,9 @@ static int select_some(struct cli_darc_live_search *l, const struct cli_darc_nam
 	struct cli_darc_names wanted = {0};
 	int ret = 0;
 
-	for (size_t i = 0; ret >= 0 && i < l->path.n; i++)
-		if (strcmp(l->path.items[i], l->f0))
-			ret = cli_darc_names_add(&wanted, l->path.items[i], SIZE_MAX);
+	for (size_t i = 0; ret >= 0 && i < l->sets.path.n; i++)
+		if (strcmp(l->sets.path.items[i], l->f0))
+			ret = cli_darc_names_add(&wanted, l->sets.path.items[i], SIZE_MAX);
 	for (size_t i = first; ret >= 0 && i < first + n && i < from->n; i++)
 		if (strcmp(from->items[i], l->f0))
 			ret = cli_darc_names_add(&wanted, from->items[i], SIZE_MAX);
@@ -59,9 +59,11 @@ static int add_known(struct cli_darc_live_search *l, const char *caller)
 {
 	const size_t length = strlen(caller);
 
-	for (size_t i = 0; i < l->seen.n; i++)
-		if (!strncmp(l->seen.items[i], caller, length) && l->seen.items[i][length] == ' ' &&
-		    cli_darc_names_add(&l->callees, l->seen.items[i] + length + 1, SIZE_MAX) < 0)
+	for (size_t i = 0; i < l->sets.seen.n; i++)
+		if (!strncmp(l->sets.seen.items[i], caller, length) &&
+		    l->sets.seen.items[i][length] == ' ' &&
+		    cli_darc_names_add(&l->sets.callees, l->sets.seen.items[i] + length + 1,
+				       SIZE_MAX) < 0)
 			return -1;
 	return 0;
 }
@@ -71,16 +73,17 @@ int cli_darc_live_find(struct cli_darc_live_search *l)
 {
 	int ret = 0;
 
-	for (size_t i = 0; ret >= 0 && i < l->below.n; i++) {
+	for (size_t i = 0; ret >= 0 && i < l->sets.below.n; i++) {
 		struct ip_callees found;
 
-		ret = ip_callees_find(l->options->session.pid, l->below.items[i], &found);
+		ret = ip_callees_find(l->options->session.pid, l->sets.below.items[i], &found);
 		for (size_t k = 0; ret >= 0 && k < found.n; k++)
-			ret = cli_darc_names_add(&l->callees, found.names[k], SIZE_MAX);
+			ret = cli_darc_names_add(&l->sets.callees, found.names[k], SIZE_MAX);
 		if (ret >= 0 && found.pointers)
-			ret = cli_darc_names_add(&l->pointers, l->below.items[i], SIZE_MAX);
+			ret = cli_darc_names_add(&l->sets.pointers, l->sets.below.items[i],
+						 SIZE_MAX);
 		if (ret >= 0)
-			ret = add_known(l, l->below.items[i]);
+			ret = add_known(l, l->sets.below.items[i]);
 		ip_callees_clear(&found);
 	}
 	return ret < 0 ? -1 : 0;
@@ -105,7 +108,7 @@ static int keep_causes(struct cli_darc_live_search *l)
 
 	for (size_t i = 0; i < c->n; i++)
 		if (c->items[i].stop == IP_DARC_DEPTH &&
-		    cli_darc_names_add(&l->path, cli_darc_live_name(l, c->items[i].node),
+		    cli_darc_names_add(&l->sets.path, cli_darc_live_name(l, c->items[i].node),
 				       SIZE_MAX) < 0)
 			return -1;
 	return 0;
@@ -118,14 +121,16 @@ int cli_darc_live_look(struct cli_darc_live_search *l)
 	size_t first = 0;
 
 	do {
-		cli_darc_live_tell(
-			l, "",
-			l->path.n + (l->callees.n - first < most ? l->callees.n - first : most));
-		if (select_some(l, &l->callees, first, most) < 0 ||
+		cli_darc_live_tell(l, "",
+				   l->sets.path.n + (l->sets.callees.n - first < most
+							     ? l->sets.callees.n - first
+							     : most));
+		if (select_some(l, &l->sets.callees, first, most) < 0 ||
 		    cli_darc_live_wait(l, CLI_DARC_DECIDE) < 0 || keep_causes(l) < 0)
 			return -1;
 		first += most;
-	} while (first < l->callees.n && is_open(l) && !l->changed && !cli_darc_live_is_over(l));
+	} while (first < l->sets.callees.n && is_open(l) && !l->changed &&
+		 !cli_darc_live_is_over(l));
 	return 0;
 }
 
@@ -138,8 +143,9 @@ bool cli_darc_live_is_unseen(struct cli_darc_live_search *l)
 	for (size_t i = 0; i < c->n; i++) {
 		const char *name = cli_darc_live_name(l, c->items[i].node);
 
-		if (c->items[i].stop != IP_DARC_DEPTH && cli_darc_names_has(&l->below, name) &&
-		    cli_darc_names_has(&l->pointers, name) && !cli_darc_names_has(&l->known, name))
+		if (c->items[i].stop != IP_DARC_DEPTH && cli_darc_names_has(&l->sets.below, name) &&
+		    cli_darc_names_has(&l->sets.pointers, name) &&
+		    !cli_darc_names_has(&l->sets.known, name))
 			return true;
 	}
 	return false;
@@ -158,14 +164,14 @@ int cli_darc_live_add_seen(struct cli_darc_live_search *l)
 
 		if (!caller)
 			return ip_error("out of memory");
-		if (!cli_darc_names_has(&l->below, caller))
+		if (!cli_darc_names_has(&l->sets.below, caller))
 			continue;
 		if (asprintf(&pair, "%s %s", caller, callee) < 0) {
 			pair = NULL;
 			return ip_error("out of memory");
 		}
-		ret = cli_darc_names_add(&l->callees, callee, SIZE_MAX);
-		if (ret < 0 || cli_darc_names_add(&l->seen, pair, SIZE_MAX) < 0)
+		ret = cli_darc_names_add(&l->sets.callees, callee, SIZE_MAX);
+		if (ret < 0 || cli_darc_names_add(&l->sets.seen, pair, SIZE_MAX) < 0)
 			return -1;
 		added += ret;
 	}
@@ -180,17 +186,17 @@ int cli_darc_live_see(struct cli_darc_live_search *l)
 	int added = 0, ret = ip_callees_all(l->options->session.pid, &all);
 
 	for (size_t i = 0; ret >= 0 && i < all.n; i++)
-		if (!cli_darc_names_has(&l->path, all.names[i]) &&
-		    !cli_darc_names_has(&l->callees, all.names[i]))
+		if (!cli_darc_names_has(&l->sets.path, all.names[i]) &&
+		    !cli_darc_names_has(&l->sets.callees, all.names[i]))
 			ret = cli_darc_names_add(&others, all.names[i], SIZE_MAX);
 	ip_callees_clear(&all);
 	for (size_t first = 0; ret >= 0 && first < others.n && cli_darc_live_is_unseen(l) &&
 			       !l->changed && !cli_darc_live_is_over(l);
 	     first += l->options->max_functions) {
 		cli_darc_live_tell(l, "which it calls through pointers: ",
-				   l->path.n + (others.n - first < l->options->max_functions
-							? others.n - first
-							: l->options->max_functions));
+				   l->sets.path.n + (others.n - first < l->options->max_functions
+							     ? others.n - first
+							     : l->options->max_functions));
 		ret = select_some(l, &others, first, l->options->max_functions);
 		if (ret == 0)
 			ret = cli_darc_live_wait(l, CLI_DARC_SEE);
@@ -198,8 +204,8 @@ int cli_darc_live_see(struct cli_darc_live_search *l)
 			ret = cli_darc_live_add_seen(l);
 		added += ret > 0 ? ret : 0;
 	}
-	for (size_t i = 0; ret >= 0 && i < l->below.n; i++)
-		ret = cli_darc_names_add(&l->known, l->below.items[i], SIZE_MAX);
+	for (size_t i = 0; ret >= 0 && i < l->sets.below.n; i++)
+		ret = cli_darc_names_add(&l->sets.known, l->sets.below.items[i], SIZE_MAX);
 	cli_darc_names_clear(&others);
 	return ret < 0 ? -1 : added;
 }

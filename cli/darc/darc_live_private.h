@@ -16,14 +16,7 @@ struct cli_darc_live_search {
 	struct cli_darc_session session;
 	struct cli_darc_trace profile, moment; /* the first step; the last look */
 	char *f0, *name;		       /* linker name; private to name_of() */
-	struct cli_darc_names path;	       /* functions on the paths of causes */
-	struct cli_darc_names below;	       /* those of them whose callees are looked at */
-	struct cli_darc_names looked;	       /* those whose callees were live in a step */
-	struct cli_darc_names again;	/* those whose callees were so once more, in the end */
-	struct cli_darc_names pointers; /* those that call through pointers */
-	struct cli_darc_names known;	/* those of them whose callees have been seen */
-	struct cli_darc_names seen;	/* "caller callee": which callees those were */
-	struct cli_darc_names callees;
+	struct cli_darc_sets sets;
 	uint64_t begin_ns, end_ns; /* of the profile; of the search, 0: when it is over */
 	uint64_t profile_ns;	   /* how long the profile took */
 	uint32_t level;
@@ -32,6 +25,8 @@ struct cli_darc_live_search {
 	uint64_t calls;	 /* of F0 by then */
 	bool changed;	 /* the calls are not those of the profile any more */
 	bool over;	 /* the user, the time or the process has ended it */
+	bool concluded;	 /* it is over by itself */
+	bool resumed;	 /* the profile is that of the file it was resumed from */
 };
 
 /* What a wait is for. */
@@ -49,6 +44,15 @@ void cli_darc_live_tell(const struct cli_darc_live_search *l, const char *what, 
  * peak; or the calls are not those of the profile (changed). Where slow calls do not come any more
  * the search is over, after a message. Returns 0, or -1 with an error. */
 int cli_darc_live_wait(struct cli_darc_live_search *l, enum cli_darc_live_kind kind);
+
+/* Whether the profile tells if the search can go on from its file. */
+bool cli_darc_live_is_compared(struct cli_darc_live_search *l);
+/* The state of the search as a document (darc_state.h), which the caller frees. Returns 0, or -1
+ * with an error. */
+int cli_darc_live_text(struct cli_darc_live_search *l, char **ret, size_t *ret_size);
+/* Tells the session what the search does, for who asks it. keep: it is the end of a step: the file
+ * of --resume is written as well. */
+void cli_darc_live_describe(struct cli_darc_live_search *l, bool keep);
 
 /* Searches the last look once more, and leaves out what may be chance: the search is over. Returns
  * 0, or -1 with an error. */

@@ -16,11 +16,13 @@
 
 #include "cli/darc/darc_live_private.h"
 #include "common/cleanup.h"
+#include "common/error.h"
 #include "common/interrupted.h"
 #include "common/now.h"
 #include "common/print.h"
 #include "common/selection/selection.h"
 #include "common/units.h"
+#include "fperf/recording_budget.h"
 
 #define LOOK_LEAST_NS 10000000ull /* between two looks at the rings */
 #define LOOK_MOST_NS  500000000ull
@@ -82,16 +84,19 @@ void cli_darc_live_tell(const struct cli_darc_live_search *l, const char *what, 
 			 functions, functions == 1 ? "" : "s");
 }
 
-/* When the probes changed last. */
-static uint64_t last_change(const struct ip_recording *s)
+/* When the functions that are live were chosen last. That a budget takes all out for a while, and
+ * in again, is no choice; meanwhile a choice needs no stop. */
+static uint64_t last_change(const struct cli_darc_live_search *l, const struct ip_recording *s)
 {
-	uint64_t last = 0;
+	const struct ip_clock_reading *changed = &l->session.changed;
+	uint64_t last = s->monotonic ? changed->raw_ns : changed->tsc;
 
 	for (size_t i = 0; i < s->nstops; i++) {
 		const uint64_t end = s->stops[i].tsc + (uint64_t)((double)s->stops[i].duration_ns *
 								  (double)s->tsc_hz / 1e9);
 
-		last = end > last ? end : last;
+		if (strcmp(s->stops[i].kind, IP_BUDGET_STOP) != 0)
+			last = end > last ? end : last;
 	}
 	return last;
 }
@@ -107,7 +112,7 @@ static int search_moment(struct cli_darc_live_search *l, struct cli_darc_trace *
 	if ((l->f0 && !f0) ||
 	    cli_darc_find_function(seen, f0 ? f0 : o->session.functions, &search.function) < 0)
 		return -1;
-	search.since = last_change(seen->trace->session);
+	search.since = last_change(l, seen->trace->session);
 	search.places = seen->places;
 	search.depth = l->level;
 	search.profile = l->level ? &l->profile.search : NULL;
@@ -132,6 +137,21 @@ int cli_darc_live_conclude(struct cli_darc_live_search *l)
 	return ret;
 }
 
+/* Whether F0 is the function that the file is of. */
+static int check_kept(struct cli_darc_live_search *l)
+{
+	const struct cli_darc_resume *resume = l->options->resume;
+	const char *name;
+
+	if (!resume->there || l->f0)
+		return 0;
+	name = cli_darc_live_name(l, 0);
+	return strcmp(name, resume->state.linker_name)
+		       ? ip_error("%s: that is a search of %s, not of %s", resume->path,
+				  resume->state.linker_name, name)
+		       : 0;
+}
+
 /* Looks at what the rings hold now, and searches it. *ret_overwritten: older calls are gone. */
 static int look(struct cli_darc_live_search *l, bool *ret_overwritten)
 {
@@ -152,7 +172,8 @@ static int look(struct cli_darc_live_search *l, bool *ret_overwritten)
 	}
 	cli_darc_clear(&l->moment);
 	l->moment = seen;
-	return 0;
+	cli_darc_live_describe(l, false);
+	return check_kept(l);
 }
 
 /* Whether slower calls may become another peak than the one that was chosen. */
@@ -195,6 +216,28 @@ static bool is_settled(struct cli_darc_live_search *l)
 		return false;
 	return s->options.choice != IP_DARC_RIGHTMOST || !may_rise(s) ||
 	       calls / SETTLED_TIMES >= start || took >= SETTLED_NS;
+}
+
+bool cli_darc_live_is_compared(struct cli_darc_live_search *l)
+{
+	const struct ip_darc_search *s = &l->moment.search;
+	const uint64_t calls = s->latencies.bins.count, start = s->options.start_operations,
+		       took = ip_now_ns() - l->begin_ns;
+	struct ip_profile_distance distance;
+
+	if (!l->moment.trace || calls < start || calls < IP_PROFILE_CALLS ||
+	    (calls / STEADY_TIMES < start && took < STEADY_NS))
+		return false;
+	switch (cli_darc_resume_compare(l->options->resume, s, &distance)) {
+	case IP_PROFILES_ALIKE:
+		return true;
+	case IP_PROFILES_DIFFER:
+		/* a process that begins, or that another one has disturbed, has other ones */
+		return took >= SETTLED_NS;
+	default:
+		/* more calls than the kept profile has tell little more */
+		return took >= SETTLED_NS || calls >= distance.n1;
+	}
 }
 
 /* Whether there are as many calls of the peak as are wanted, and of the usual ones. */
@@ -261,6 +304,14 @@ static bool is_decided(const struct cli_darc_live_search *l, enum cli_darc_live_
 	return has_enough(l, wanted) && (agree(l) || has_enough(l, AGREED_TIMES * wanted));
 }
 
+static bool is_reached(struct cli_darc_live_search *l, enum cli_darc_live_kind kind)
+{
+	if (kind != CLI_DARC_PROFILE)
+		return is_decided(l, kind);
+	return l->options->resume->there && !l->begun ? cli_darc_live_is_compared(l)
+						      : is_settled(l);
+}
+
 /* Tells what it is waited for. */
 static void tell_waiting(const struct cli_darc_live_search *l, uint64_t took)
 {
@@ -292,6 +343,15 @@ static bool takes_too_long(const struct cli_darc_live_search *l, uint64_t took)
 		       LONGER_NS + LONGER_TIMES * each * l->options->search.decision_operations;
 }
 
+/* With a budget the looks take no more of a CPU than the process may lose of one: it may be the
+ * same one. */
+static double look_times(const struct cli_darc_live_search *l)
+{
+	const double budget = l->options->session.budget;
+
+	return budget > 0 && LOOK_TIMES * budget < 1 ? 1 / budget : LOOK_TIMES;
+}
+
 int cli_darc_live_wait(struct cli_darc_live_search *l, enum cli_darc_live_kind kind)
 {
 	const uint64_t begin = ip_now_ns();
@@ -308,10 +368,10 @@ int cli_darc_live_wait(struct cli_darc_live_search *l, enum cli_darc_live_kind k
 		if (look(l, &overwritten) < 0)
 			return -1;
 		pause = pause * 3 / 2 < LOOK_MOST_NS ? pause * 3 / 2 : LOOK_MOST_NS;
-		if (pause < LOOK_TIMES * (ip_now_ns() - now))
-			pause = LOOK_TIMES * (ip_now_ns() - now);
+		if (pause < look_times(l) * (double)(ip_now_ns() - now))
+			pause = look_times(l) * (double)(ip_now_ns() - now);
 		now = ip_now_ns();
-		if (kind == CLI_DARC_PROFILE ? is_settled(l) : is_decided(l, kind))
+		if (is_reached(l, kind))
 			return 0;
 		if (kind != CLI_DARC_PROFILE) {
 			l->changed = has_changed(l);

@@ -62,17 +62,20 @@ int cli_darc_find_function(const struct cli_darc_trace *t, const char *selection
 				 ip_names_get(t->names, second), n > 2 ? ", ..." : "");
 }
 
-int cli_darc_print(const struct cli_darc_trace *t, const struct ip_darc_search *profile, bool json)
+struct cli_darc cli_darc_of(const struct cli_darc_trace *t, const struct ip_darc_search *profile)
 {
-	const struct cli_darc d = {.search = &t->search,
-				   .profile = profile ? profile : &t->search,
-				   .names = t->names,
-				   .places = t->places,
-				   .waits = t->waits,
-				   .stretches = t->stretches,
-				   .lost = t->trace->lost};
+	return (struct cli_darc){.search = &t->search,
+				 .profile = profile ? profile : &t->search,
+				 .names = t->names,
+				 .places = t->places,
+				 .waits = t->waits,
+				 .stretches = t->stretches,
+				 .lost = t->trace->lost};
+}
 
+int cli_darc_print(const struct cli_darc *d, bool json)
+{
 	if (json)
-		return cli_darc_json(&d);
-	return t->search.options.variance ? cli_darc_variance_text(&d) : cli_darc_text(&d);
+		return cli_darc_json(d);
+	return d->search->options.variance ? cli_darc_variance_text(d) : cli_darc_text(d);
 }

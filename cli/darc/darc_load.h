@@ -28,9 +28,11 @@ void cli_darc_clear(struct cli_darc_trace *trace);
 int cli_darc_find_function(const struct cli_darc_trace *trace, const char *selection,
 			   uint32_t *ret);
 
-/* Prints what was found. profile: the search whose latencies are shown; NULL: this one. Returns 0,
- * or -1 with an error. */
-int cli_darc_print(const struct cli_darc_trace *trace, const struct ip_darc_search *profile,
-		   bool json);
+/* What is printed of it. profile: the search whose latencies are shown; NULL: this one. */
+struct cli_darc cli_darc_of(const struct cli_darc_trace *trace,
+			    const struct ip_darc_search *profile);
+
+/* Prints what was found. Returns 0, or -1 with an error. */
+int cli_darc_print(const struct cli_darc *d, bool json);
 
 #endif

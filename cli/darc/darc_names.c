@@ -63,3 +63,23 @@ void cli_darc_names_clear(struct cli_darc_names *names)
 	free(names->items);
 	*names = (struct cli_darc_names){0};
 }
+
+struct cli_darc_names *cli_darc_sets_get(struct cli_darc_sets *s, unsigned i, const char **ret_key)
+{
+	static const char *const keys[CLI_DARC_SETS] = {"path",	    "below", "looked", "again",
+							"pointers", "known", "seen",   "callees"};
+	struct cli_darc_names *const sets[CLI_DARC_SETS] = {&s->path,  &s->below,    &s->looked,
+							    &s->again, &s->pointers, &s->known,
+							    &s->seen,  &s->callees};
+
+	*ret_key = keys[i];
+	return sets[i];
+}
+
+void cli_darc_sets_clear(struct cli_darc_sets *s)
+{
+	const char *key;
+
+	for (unsigned i = 0; i < CLI_DARC_SETS; i++)
+		cli_darc_names_clear(cli_darc_sets_get(s, i, &key));
+}

@@ -12,29 +12,55 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/sendfile.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/darc/darc_state.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/interrupted.h"
 #include "common/selection/selection.h"
+#include "fperf/recording_budget.h"
 #include "session/session.h"
 
 #define WAIT_MS	       100
-#define SELECTION_MOST 60000u /* bytes of one change: a packet is not split */
+#define DESCRIPTION    "trace.search" /* its name begins as the trace's */
+#define SELECTION_MOST 60000u	      /* bytes of one change: a packet is not split */
+
+/* What the session's process needs when it is called back. */
+struct callback {
+	int live; /* the pipe to the search */
+	int dir;  /* of the traces */
+};
 
 static void tell_live(void *context)
 {
-	ssize_t ignored = write(*(int *)context, "", 1);
+	ssize_t ignored = write(((struct callback *)context)->live, "", 1);
 
 	(void)ignored;
+}
+
+/* Copies the description that the search has written last. */
+static int describe(void *context, int memory)
+{
+	_cleanup_close_ int fd = openat(((struct callback *)context)->dir, DESCRIPTION,
+					O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	off_t at = 0;
+	ssize_t n = 1;
+
+	if (fd < 0)
+		return ip_error("the search has only begun: try again");
+	while (n > 0 && at < CLI_DARC_STATE_SIZE_MAX)
+		n = sendfile(memory, fd, &at, CLI_DARC_STATE_SIZE_MAX - (size_t)at);
+	return n < 0 ? ip_error_errno("cannot write the description of the search") : 0;
 }
 
 static _Noreturn void be_session(const struct cli_darc_session *s, pid_t parent, int live)
 {
 	const struct cli_darc_session_options *o = &s->options;
+	struct callback callback = {live, s->trace.lock};
 	struct ip_session_options options = {.functions = o->functions,
 					     .dir = s->trace.dir,
 					     .own = "iprobe darc's own recording",
@@ -45,7 +71,9 @@ static _Noreturn void be_session(const struct cli_darc_session *s, pid_t parent,
 					     .filters.callsite = true,
 					     .kernel = o->kernel,
 					     .on_live = tell_live,
-					     .context = &live};
+					     .on_describe = describe,
+					     .context = &callback};
+	struct ip_recording_budget *budget = NULL;
 	struct ip_session_summary summary;
 
 	/* Ctrl-C is for the search, which ends the session */
@@ -54,6 +82,12 @@ static _Noreturn void be_session(const struct cli_darc_session *s, pid_t parent,
 	cli_catch_signals();
 	if (getppid() != parent)
 		_exit(1);
+	if (o->budget > 0) {
+		budget = ip_recording_budget_create(o->budget);
+		if (!budget)
+			_exit(cli_fail());
+		options.controller = ip_recording_budget_controller(budget);
+	}
 	_exit(ip_session_attach(o->pid, &options, &summary) < 0 ? cli_fail() : 0);
 }
 
@@ -119,6 +153,7 @@ static int change(struct cli_darc_session *s, const char *selection)
 							  s->options.max_stop_ns, &done) < 0)
 		return -1;
 	s->changes++;
+	ip_clock_read(&s->changed);
 	free(done.change.dir);
 	free(done.change.unused);
 	return 0;
@@ -187,6 +222,13 @@ int cli_darc_session_select(struct cli_darc_session *s, char *const *names, size
 	s->nlive = n;
 	s->nmost = n > s->nmost ? n : s->nmost;
 	return 0;
+}
+
+void cli_darc_session_describe(struct cli_darc_session *s, const char *text, size_t size)
+{
+	const struct ip_dir_place place = {s->trace.lock, DESCRIPTION};
+
+	cli_darc_state_put(&place, text, size, false);
 }
 
 int cli_darc_session_write(struct cli_darc_session *s, uint64_t *ret_overwritten)

@@ -17,6 +17,7 @@
 #include <sys/types.h>
 
 #include "cli/record/temporary_trace.h"
+#include "common/clock.h"
 #include "kernel_trace/recorder.h"
 
 struct cli_darc_session_options {
@@ -24,6 +25,7 @@ struct cli_darc_session_options {
 	const char *functions; /* that are live at first: a selection */
 	uint64_t max_stop_ns;
 	struct ip_kernel_options kernel;
+	double budget; /* share of the CPU time of the process; 0: there is none */
 };
 
 struct cli_darc_session {
@@ -36,6 +38,7 @@ struct cli_darc_session {
 	char **live;			  /* names that were made live, sorted */
 	size_t nlive;
 	size_t changes;
+	struct ip_clock_reading changed; /* the last of them */
 	size_t nmost; /* functions that were live at once, at most, but those of the options */
 };
 
@@ -46,6 +49,9 @@ int cli_darc_session_begin(const struct cli_darc_session_options *options,
 /* Makes these functions live beside those of the options, and no others. names: sorted, each once.
  * Returns 0, or -1 with an error. */
 int cli_darc_session_select(struct cli_darc_session *session, char *const *names, size_t n);
+/* Keeps the description of the search (darc_state.h) that an iprobe gets that asks the session. One
+ * that cannot be kept is not: the search goes on. */
+void cli_darc_session_describe(struct cli_darc_session *session, const char *text, size_t size);
 /* Writes what the rings hold as a trace: its path is session->moment then. That of the moment
  * before is still there, and those before it are not. *ret_overwritten: how many events were
  * overwritten up to now. Returns 0, or -1 with an error: session->moment is as it was. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cli/darc/darc.h"
+#include "cli/darc/darc_state.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/print.h"
@@ -56,12 +57,12 @@ static const char *name_of(const struct cli_darc *d, uint32_t node)
 }
 
 /* The peak that a bin is the top of, as a note. */
-static void print_peak(const struct cli_darc *d, uint64_t from)
+static void print_peak(const struct ip_darc_search *profile, uint64_t from)
 {
 	size_t number = 0;
 
-	for (size_t i = 0; i < d->profile->peaks.n; i++) {
-		const struct ip_peak *p = &d->profile->peaks.items[i];
+	for (size_t i = 0; i < profile->peaks.n; i++) {
+		const struct ip_peak *p = &profile->peaks.items[i];
 
 		number += !p->refused;
 		if (from != p->top_from_ns)
@@ -71,19 +72,19 @@ static void print_peak(const struct cli_darc *d, uint64_t from)
 				 ip_plural(p->count));
 		else
 			ip_print(stdout, " < peak %zu%s", number,
-				 i + 1 == d->profile->peak ? ", which is searched" : "");
+				 i + 1 == profile->peak ? ", which is searched" : "");
 	}
 }
 
-static void print_histogram(const struct cli_darc *d)
+void cli_darc_profile_text(const char *name, const struct ip_darc_search *profile)
 {
-	const struct ip_peak_bins *b = &d->profile->latencies.bins;
-	const unsigned width = IP_PEAK_STEPS / d->profile->peaks.steps;
+	const struct ip_peak_bins *b = &profile->latencies.bins;
+	const unsigned width = IP_PEAK_STEPS / profile->peaks.steps;
 	uint64_t calls[IP_PEAK_BINS] = {0}, most = 1;
 	unsigned first = IP_PEAK_BINS, last = 0;
 	char count[32], min[16], max[16], mean[16];
 
-	ip_print(stdout, "%s: %s call%s, %s to %s, %s in the mean\n", name_of(d, 0),
+	ip_print(stdout, "%s: %s call%s, %s to %s, %s in the mean\n", name,
 		 ip_format_count(b->count, count), ip_plural(b->count), ip_format_ns(b->min, min),
 		 ip_format_ns(b->max, max),
 		 ip_format_ns(b->count ? (double)b->total / b->count : 0, mean));
@@ -109,7 +110,7 @@ static void print_histogram(const struct cli_darc *d)
 			 ip_format_count(calls[i], count));
 		for (unsigned k = 0; k < length; k++)
 			ip_print(stdout, "#");
-		print_peak(d, ip_peak_bin_from(i * width));
+		print_peak(profile, ip_peak_bin_from(i * width));
 		ip_print(stdout, "\n");
 	}
 }
@@ -299,13 +300,23 @@ int cli_darc_text(const struct cli_darc *d)
 	const struct ip_darc_search *s = d->search;
 	double told = 0;
 
-	print_histogram(d);
+	cli_darc_profile_text(name_of(d, 0), d->profile);
 	if (s->state == IP_DARC_IN_PROGRESS) {
 		ip_print(stdout, "\nThe search was ended before it was over.\n");
 		if (*s->reason)
 			ip_print(stdout, "So far: %s.\n", s->reason);
+		if (d->kept)
+			cli_darc_kept_text(d->kept);
 		if (!s->ranges[0].most)
 			return 0;
+	}
+	if (s->state == IP_DARC_CHANGED) {
+		ip_print(stdout,
+			 "\nThe profile has changed: %s.\nNothing is searched; with another file, "
+			 "or "
+			 "without --resume, a new search begins.\n",
+			 s->reason);
+		return 0;
 	}
 	if (s->state == IP_DARC_NO_PEAK) {
 		ip_print(stdout, "\nNo peak: %s.\n", s->reason);
@@ -334,7 +345,7 @@ int cli_darc_text(const struct cli_darc *d)
 	}
 	if (s->state != IP_DARC_NO_DIFFERENCE && s->causes.n && told < 0.995)
 		ip_print(stdout, "\nThe other %.0f %% have no common cause.\n", 100 * (1 - told));
-	if (!s->waits)
+	if (!d->waits)
 		ip_print(stdout, "\nThe trace has no events of the kernel (--kernel): whether the "
 				 "threads ran or waited is not known.\n");
 	return 0;
@@ -346,7 +357,7 @@ int cli_darc_variance_text(const struct cli_darc *d)
 	char time[16], mean[16];
 	size_t shown = 0;
 
-	print_histogram(d);
+	cli_darc_profile_text(name_of(d, 0), d->profile);
 	if (d->search->state == IP_DARC_NO_PEAK) {
 		ip_print(stdout, "\n%s.\n", d->search->reason);
 		return 0;

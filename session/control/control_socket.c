@@ -5,6 +5,7 @@
 #include "session/control/control_socket.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -198,6 +199,16 @@ static bool has_gone(int fd)
 	return poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }
 
+/* Whether a descriptor is what comes with such a request. Only memory has seals. */
+static bool is_fit(const struct ip_control_request *request, int fd)
+{
+	struct stat st;
+
+	if (request->flags & IP_CONTROL_DESCRIBE)
+		return fcntl(fd, F_GET_SEALS) >= 0;
+	return fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 /* 1: a request was served; 0: none was. */
 static int read_client(struct ip_control *c, struct client *client, ip_control_serve serve,
 		       void *context)
@@ -208,7 +219,6 @@ static int read_client(struct ip_control *c, struct client *client, ip_control_s
 	_cleanup_close_ int directory = -1;
 	size_t text_size = 0;
 	const char *why;
-	struct stat st;
 	ssize_t n = ip_control_peer_receive(client->fd, &client->peer, c->packet, sizeof(c->packet),
 					    MSG_DONTWAIT, &directory);
 
@@ -224,7 +234,7 @@ static int read_client(struct ip_control *c, struct client *client, ip_control_s
 	why = ip_control_peer_may_ask(&client->peer);
 	if (!why)
 		why = ip_control_parse(c->packet, n, &request, &selection);
-	if (!why && directory >= 0 && (fstat(directory, &st) < 0 || !S_ISDIR(st.st_mode)))
+	if (!why && directory >= 0 && !is_fit(&request, directory))
 		why = "the request is damaged";
 	if (why) {
 		refuse(client, why);

@@ -13,7 +13,8 @@
  *   a struct below, followed by text. A request for a snapshot comes with an open descriptor of the
  *   directory in which the snapshot is to be made (SCM_RIGHTS). A path would not do: the session
  *   would look it up in its own root directory and mounts, which may differ from those of the
- *   client.
+ *   client. A request for what the session's program does comes with memory for the answer, which
+ *   may be longer than a packet: a write to memory never waits.
  *
  * The session must never wait for a client:
  *
@@ -43,7 +44,9 @@
 #define IP_CONTROL_SNAPSHOT                                                                        \
 	0x8u /* the text: name of the directory to write, in the directory that is passed along */
 #define IP_CONTROL_COUNTS 0x10u /* writes DIR/iprobe/counts now; nothing else is done */
-#define IP_CONTROL_FLAGS  0x1fu
+/* writes what the session's program does into the memory (memfd) that is passed along */
+#define IP_CONTROL_DESCRIBE 0x20u
+#define IP_CONTROL_FLAGS    0x3fu
 
 /* After the struct comes the selection, as ip_selection_text() makes it, without a zero byte at its
  * end. */
@@ -86,8 +89,8 @@ int ip_control_fd(const struct ip_control *control);
 
 /* Carries out one request. It fills in reply, which is zero before, and text, which has room for
  * IP_CONTROL_TEXT_MAX bytes. The first *text_size bytes of the text are sent after the reply.
- * selection ends with a zero byte and contains no other. directory: the directory that came with
- * the request; -1: none came. */
+ * selection ends with a zero byte and contains no other. directory: the directory, or the memory of
+ * IP_CONTROL_DESCRIBE, that came with the request; -1: none came. */
 typedef void (*ip_control_serve)(void *context, const struct ip_control_request *request,
 				 const char *selection, int directory,
 				 struct ip_control_reply *reply, char *text, size_t *text_size);

@@ -96,6 +96,13 @@ void ip_session_serve(void *context, const struct ip_control_request *request,
 				      reply->failed ? ip_error_message() : selection);
 		return;
 	}
+	if (request->flags & IP_CONTROL_DESCRIBE) {
+		reply->failed = ip_session_serve_description(s, directory) < 0;
+		*text_size = reply->failed ? (size_t)snprintf(text, IP_CONTROL_TEXT_MAX, "%s",
+							      ip_error_message())
+					   : 0;
+		return;
+	}
 	if (request->flags & IP_CONTROL_COUNTS) {
 		reply->failed = ip_session_serve_counts(s) < 0;
 		*text_size = reply->failed ? (size_t)snprintf(text, IP_CONTROL_TEXT_MAX, "%s",

@@ -460,28 +460,28 @@ static void test_intervals_of_gaps(void **state)
 /* What a stop of --alternate has cost comes back, up to what may be saved. */
 static void test_stops_are_refunded(void **state)
 {
-	struct ip_fperf f = {.options.budget = 0.01, .busy = 1};
-	double limit = ip_fperf_limit(&f);
+	struct ip_fperf f = {.options.budget = 0.01, .credit = {.budget = 0.01, .busy = 1}};
+	double limit = ip_credit_limit(&f.credit);
 
 	(void)state;
 	f.stops_ns = 5e5;
 	f.spent_ns = 9e5;
-	f.credit_ns = f.debt_ns = -2e5;
+	f.credit.ns = f.credit.debt_ns = -2e5;
 	ip_fperf_refund_stops(&f, 1e5);
 	assert_float_equal(f.stops_ns, 1e5, 1);
 	assert_float_equal(f.spent_ns, 5e5, 1);
-	assert_float_equal(f.credit_ns, 2e5, 1);
-	assert_float_equal(f.debt_ns, 0, 1);
+	assert_float_equal(f.credit.ns, 2e5, 1);
+	assert_float_equal(f.credit.debt_ns, 0, 1);
 	f.stops_ns = 3e5;
-	f.credit_ns = limit - 1e5;
+	f.credit.ns = limit - 1e5;
 	ip_fperf_refund_stops(&f, 1e5);
-	assert_float_equal(f.credit_ns, limit, 1);
-	f.options.budget = -1;
+	assert_float_equal(f.credit.ns, limit, 1);
+	f.options.budget = f.credit.budget = -1;
 	f.stops_ns = 3e5;
-	f.credit_ns = 0;
+	f.credit.ns = 0;
 	ip_fperf_refund_stops(&f, 1e5);
 	assert_float_equal(f.stops_ns, 1e5, 1);
-	assert_float_equal(f.credit_ns, 0, 0);
+	assert_float_equal(f.credit.ns, 0, 0);
 }
 
 static void test_names(void **state)
