@@ -14,6 +14,7 @@
 #include "cli/darc/darc_html.h"
 #include "cli/darc/darc_live.h"
 #include "cli/darc/darc_load.h"
+#include "cli/darc/darc_options.h"
 #include "cli/darc/darc_status.h"
 #include "cli/filter/filter_check.h"
 #include "cli/filter_options.h"
@@ -23,7 +24,6 @@
 #include "common/interrupted.h"
 #include "common/trace/kernel_format.h"
 #include "common/units.h"
-#include "config/probes_d.h"
 
 static const char help[] =
 	"usage: iprobe darc -f F0 [OPTIONS] [DIR | PID | -- COMMAND...]\n"
@@ -115,29 +115,6 @@ static int take_number(const char *command, const char *option, uint64_t *ret)
 	return cli_usage(command, "%s takes a number above 0, not '%s'", option, optarg);
 }
 
-/* A number from 0 to 100. */
-static bool parse_percent(const char *text, double *ret)
-{
-	char *end;
-
-	*ret = strtod(text, &end);
-	return *text >= '0' && *text <= '9' && !*end && *ret >= 0 && *ret <= 100;
-}
-
-static int take_budget(const char *command, double *ret)
-{
-	char *end;
-
-	*ret = strtod(optarg, &end) / 100;
-	end += strspn(end, " ");
-	/* fperf takes no less */
-	if (*optarg >= '0' && *optarg <= '9' && !strcmp(end, "%") &&
-	    *ret >= IP_PROFILE_BUDGET_LEAST / 100 && *ret <= 1)
-		return -1;
-	return cli_usage(command, "--budget takes a share from 0.01%% to 100%%, as 2%%, not '%s'",
-			 optarg);
-}
-
 static int take_choice(const char *command, int option, struct command *c)
 {
 	struct ip_darc_options *o = &c->options;
@@ -161,7 +138,7 @@ static int take_choice(const char *command, int option, struct command *c)
 		return o->slower_ns ? -1 : cli_usage(command, "--slower-than: a time above 0");
 	default:
 		o->choice = IP_DARC_PERCENTILE;
-		if (!parse_percent(optarg + (*optarg == 'p'), &o->share) || o->share >= 100 ||
+		if (!cli_darc_percent(optarg + (*optarg == 'p'), &o->share) || o->share >= 100 ||
 		    o->share <= 0)
 			return cli_usage(
 				command,
@@ -196,7 +173,7 @@ static int take(const char *command, int option, void *context)
 		o->decision_operations = number;
 		return code;
 	case OPT_MAXCOUNT:
-		return parse_percent(optarg, &o->maxcount_percent)
+		return cli_darc_percent(optarg, &o->maxcount_percent)
 			       ? -1
 			       : cli_usage(command,
 					   "--maxcount-percentage takes 0 to 100, not '%s'",
@@ -225,7 +202,7 @@ static int take(const char *command, int option, void *context)
 		return -1;
 	case OPT_BUDGET:
 		c->live = "--budget";
-		return take_budget(command, &c->budget);
+		return cli_darc_budget(command, &c->budget);
 	case OPT_STATUS:
 		c->status = true;
 		return -1;
