@@ -288,8 +288,18 @@ static int split_by_size(struct parts *p, const char *prefix)
 	return split_by_time(p, prefix, cuts, n);
 }
 
+/* Whether several recordings have parts of the process of run. */
+static bool has_parts(const struct ip_trace_reader *trace, const struct ip_thread_packets *run)
+{
+	for (size_t i = 0; i < trace->nruns; i++)
+		if (trace->runs[i].process == run->process && trace->runs[i].member != run->member)
+			return true;
+	return false;
+}
+
 /* Writes the part of one process. The trace of several processes that it may come from has a trace
- * for each of them (or for it and what it has forked): the part is a trace of one, too. */
+ * for each of them (or for it and what it has forked): the part is a trace of one, too, unless
+ * several of them have something of it. */
 static int write_process(struct parts *p, struct ip_trim_options *o,
 			 const struct ip_thread_packets *run)
 {
@@ -297,7 +307,7 @@ static int write_process(struct parts *p, struct ip_trim_options *o,
 	size_t done;
 	int ret;
 
-	if (!trace->members)
+	if (!trace->members || has_parts(trace, run))
 		return write_parts(p, o);
 	o->pid = trace->process_list[run->process].own;
 	ret = ip_trim_write(trace->members[run->member], o, p->parts + p->done, p->n - p->done,

@@ -48,8 +48,8 @@ struct ip_thread_packets {
 /* A process of the trace. */
 struct ip_trace_process {
 	/* The pid as people see it. Processes of other pid namespaces may have one and the same,
-	 * and so have parts of a process that two members recorded: then one of them has a number
-	 * here that is larger than any pid. */
+	 * and so may several that the kernel gave it to, one after the other: then one of them has
+	 * a number here that is larger than any pid. */
 	uint32_t pid;
 	uint32_t member;
 	uint32_t own; /* the pid in the packets */
@@ -63,7 +63,10 @@ struct ip_trace_process {
 	/* the text of the trace; NULL: not told */
 	const char *command;
 	uint64_t threads, lost;
-	bool off; /* it was not chosen */
+	bool off;	 /* it was not chosen */
+	uint32_t joined; /* in a member: its index in the list of all members */
+	/* private, until the list is made: what the process goes on in (process_parts.h) */
+	struct ip_trace_process *later;
 };
 
 struct ip_trace_reader {

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/callstack/process_parts.h"
 #include "analysis/callstack/trace_private.h"
 #include "analysis/read/members.h"
 #include "common/array.h"
@@ -158,9 +159,8 @@ static void find_parents(struct ip_trace_reader *t, struct ip_trace_process **or
 	}
 }
 
-/* Gives each process a number that no other one has. The one that a recording of its own began with
- * keeps its number: another recording may have some events of it, too, as that of its parent, which
- * let it go when it became another user's. */
+/* Gives each process a number that no other one has, but for parts of it. The one that a recording
+ * of its own began with keeps its number. */
 static int separate_pids(struct ip_trace_reader *t)
 {
 	_cleanup_free_ struct ip_trace_process **order = calloc(t->nprocesses + 1, sizeof(*order));
@@ -176,11 +176,17 @@ static int separate_pids(struct ip_trace_reader *t)
 	if (t->nprocesses)
 		qsort(order, t->nprocesses, sizeof(*order), by_pid);
 	find_parents(t, order);
-	for (size_t i = 1, same = 0; i < t->nprocesses; i++) {
-		if (order[i]->pid != order[same]->pid)
-			same = i;
-		else
-			order[i]->pid = next++;
+	for (size_t i = 0, n; i < t->nprocesses; i += n) {
+		const uint32_t pid = order[i]->pid;
+		bool given = false;
+
+		for (n = 0; i + n < t->nprocesses && order[i + n]->pid == pid; n++) {
+			if (order[i + n]->later)
+				continue;
+			if (given)
+				order[i + n]->pid = next++;
+			given = true;
+		}
 	}
 	return 0;
 }
@@ -303,7 +309,7 @@ static int join(struct ip_trace_reader *t)
 	for (uint32_t i = 0; i < s->members->n; i++)
 		if (join_member(t, i) < 0)
 			return -1;
-	if (separate_pids(t) < 0)
+	if (ip_process_parts_find(t) < 0 || separate_pids(t) < 0)
 		return -1;
 	show_parents(t);
 	for (size_t i = 0; i < t->nruns; i++)
@@ -319,6 +325,8 @@ static int join(struct ip_trace_reader *t)
 		s->trimmed_from = t->begin;
 		s->trimmed_to = t->end;
 	}
+	if (ip_process_parts_join(t) < 0)
+		return -1;
 	ip_trace_reader_add_up(t);
 	return 0;
 }

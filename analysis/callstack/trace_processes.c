@@ -153,12 +153,11 @@ int ip_trace_reader_choose(struct ip_trace_reader *t, const char *text)
 		return no_such(t, text);
 	for (size_t i = 0; i < t->nruns; i++)
 		t->runs[i].off = t->process_list[t->runs[i].process].off;
-	/* the processes of a member follow each other, in the member's own order */
-	for (size_t i = 0, k = 0; i < t->nmembers; i++) {
+	for (size_t i = 0; i < t->nmembers; i++) {
 		struct ip_trace_reader *own = t->members[i];
 
 		for (size_t p = 0; p < own->nprocesses; p++)
-			own->process_list[p].off = t->process_list[k++].off;
+			own->process_list[p].off = t->process_list[own->process_list[p].joined].off;
 		for (size_t r = 0; r < own->nruns; r++)
 			own->runs[r].off = own->process_list[own->runs[r].process].off;
 	}

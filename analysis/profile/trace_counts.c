@@ -48,8 +48,10 @@ static int load(const char *dir, const struct ip_recording *session, struct ip_c
 
 static bool is_chosen(const struct ip_trace_reader *t, uint32_t member)
 {
-	for (size_t i = 0; i < t->nprocesses; i++)
-		if (t->process_list[i].member == member && !t->process_list[i].off)
+	const struct ip_trace_reader *own = t->members[member];
+
+	for (size_t i = 0; i < own->nprocesses; i++)
+		if (!t->process_list[own->process_list[i].joined].off)
 			return true;
 	return false;
 }

@@ -641,7 +641,7 @@ static int join_all(struct ip_recording *s)
 	if (ret < 0 || join_reasons(s) < 0)
 		return -1;
 	ip_recording_sort_jumps(s);
-	ip_session_index_threads(s);
+	ip_recording_index_threads(s);
 	if (s->nstops)
 		qsort(s->stops, s->nstops, sizeof(*s->stops), by_stop);
 	if (s->nlibraries)

@@ -116,7 +116,7 @@ static int parse_text(struct ip_session_parser *p, size_t size)
 	if (p->line == 0 || (p->line == 1 && text < end))
 		return ip_error("%s: not a session of iprobe", p->name);
 	ip_session_index_jumps(p->session);
-	ip_session_index_threads(p->session);
+	ip_recording_index_threads(p->session);
 	ip_session_index_processes(p->session);
 	ip_session_index_stacks(p->session);
 	return check(p) < 0 ? -1 : ip_changes_index(&p->session->changes, p->session);

@@ -300,6 +300,9 @@ void ip_recording_silent_names(const struct ip_recording *session, struct ip_nam
 const char *ip_recording_module_name(const struct ip_recording *session,
 				     const struct ip_recording_function *function);
 
+/* Sorts threads[]. Must be called before any name is asked for, when names have been added. */
+void ip_recording_index_threads(struct ip_recording *session);
+
 /* Returns the last name of the thread that is known, of a member (0 in a recording of one process);
  * NULL: none is. */
 const char *ip_recording_thread_name(const struct ip_recording *session, uint32_t member,

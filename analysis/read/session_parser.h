@@ -43,8 +43,6 @@ void ip_session_index_jumps(struct ip_recording *s);
 
 /* session_threads.c */
 int ip_session_parse_thread(struct ip_session_parser *p);
-/* Must be called when all lines have been read. */
-void ip_session_index_threads(struct ip_recording *s);
 
 /* session_processes.c */
 int ip_session_parse_process(struct ip_session_parser *p);

@@ -38,7 +38,7 @@ static int by_thread_and_time(const void *a, const void *b)
 	return x->order < y->order ? -1 : x->order > y->order;
 }
 
-void ip_session_index_threads(struct ip_recording *s)
+void ip_recording_index_threads(struct ip_recording *s)
 {
 	if (s->nthreads)
 		qsort(s->threads, s->nthreads, sizeof(*s->threads), by_thread_and_time);

@@ -78,15 +78,15 @@ static int translate(const struct ip_trace_reader *trace, uint32_t member,
 
 	*ret = *options;
 	*ret_selected = NULL;
-	for (size_t i = 0; options->pid && i < trace->nprocesses; i++)
-		if (trace->process_list[i].member == member &&
-		    trace->process_list[i].pid == options->pid) {
-			ret->pid = trace->process_list[i].own;
-			wanted |= !own->nruns;
-			break;
-		} else if (i + 1 == trace->nprocesses) {
+	for (size_t i = 0; options->pid; i++) {
+		if (i == own->nprocesses)
 			return 0;
-		}
+		if (trace->process_list[own->process_list[i].joined].pid != options->pid)
+			continue;
+		ret->pid = own->process_list[i].own;
+		wanted |= !own->nruns;
+		break;
+	}
 	for (size_t i = 0; !wanted && i < own->nruns; i++)
 		wanted = ip_trim_is_wanted(ret, &own->runs[i]);
 	if (!wanted || !options->selected)

@@ -178,6 +178,58 @@ def test_children(me, programs, targets, how):
     server.finish()
 
 
+@pytest.mark.parametrize("word", ["as 65534", "anew"])
+def test_a_child_of_two_sessions_is_one_process(me, programs, targets, word):
+    """It called something while its parent's session followed it, and more in a session of its
+    own: reports show it once, with all of it, under its number.
+    """
+    if word != "anew" and me.uid:
+        pytest.skip("only root can become another user")
+    server = Server(me, programs, targets)
+    proc, directory = begin(me, [server.pid, "--children"], [server.pid])
+    assert server.say(word) == "done"
+    new = server.fork()
+    memory.wait_for("it has no session", lambda: has_session(directory, new))
+    memory.wait_until_live(new, proc)
+    time.sleep(0.1)  # calls of that session
+    done, _ = end(proc)
+    parts = [
+        json.loads(me.iprobe("report", "--json", trace).stdout)
+        for trace in (member(directory, server.pid), member(directory, new))
+    ]
+    parts = [p for part in parts for p in part["processes"] if p["pid"] == new]
+    assert len(parts) == 2 and all(p["events"] for p in parts), parts
+    report = json.loads(me.iprobe("report", "--json", directory).stdout)
+    whole = {p["pid"]: p for p in report["processes"]}
+    assert set(whole) == {server.pid, new} and done["processes"] == 2, whole
+    assert whole[new]["events"] == sum(p["events"] for p in parts)
+    assert whole[new]["threads"] == 1 and whole[new]["forked_from"] == server.pid, whole
+    assert "2 processes, " in me.iprobe("report", directory).stdout
+    rows = json.loads(me.iprobe("report", "--json", "--by", "process", directory).stdout)["rows"]
+    row, *others = [row for row in rows if row["pid"] == new]
+    assert not others, rows
+    # a call that was open when the one session let it go lasts until the other one begins
+    assert row["total_ns"] <= report["duration_ns"], rows
+    rows = json.loads(me.iprobe("report", "--json", "--by", "thread", directory).stdout)["rows"]
+    assert [row["name"] for row in rows if row["tid"] == new] == [whole[new]["name"]], rows
+    events = whole[new]["events"]
+    done = me.iprobe("report", "--json", "--process", new, directory)
+    assert json.loads(done.stdout)["events"] == events, repr(done)
+    done = me.iprobe("trim", "-o", me.dir() / "part", "--json", "--process", new, directory)
+    assert json.loads(done.stdout)["parts"][0]["events"] == events, repr(done)
+    done = me.iprobe("split", "--by", "process", "-o", me.dir() / "part", "--json", directory)
+    found = {part["dir"].split(".")[-1]: part["events"] for part in json.loads(done.stdout)["parts"]}
+    assert found[str(new)] == events, found
+    # of another parent: the kernel has given the number again
+    session = member(directory, new) / "iprobe/session"
+    line = f"process\t{new}\t{{}}\t"
+    session.write_text(session.read_text().replace(line.format(server.pid), line.format(1)))
+    report = json.loads(me.iprobe("report", "--json", directory).stdout)
+    found = {p["pid"]: p["events"] for p in report["processes"]}
+    assert len(found) == 3 and max(found) >= 4194304 and found[new] < events, found
+    server.finish()
+
+
 def test_children_where_times_come_from_the_kernel(actor, programs, targets):
     """Such sessions do not follow forks: a new worker gets one of its own."""
     server = Server(actor, programs, targets)
