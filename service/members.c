@@ -114,6 +114,34 @@ bool ip_service_member_is_followed(const struct ip_service_members *members,
 		m->process.started * TICK_NS > p->live_ns + TICK_NS);
 }
 
+/* Whether a session of its parent, which may have ended since, has followed the child. */
+static bool was_followed(const struct ip_service_members *members,
+			 const struct ip_service_member *m)
+{
+	for (size_t i = 0; i < members->n; i++) {
+		const struct ip_service_member *p = members->items[i];
+
+		if (p->process.pid == m->process.parent && p->recorded == m->process.identity &&
+		    (p->state == IP_SERVICE_FOLLOWED ||
+		     (p->live_ns && p->worker.follows &&
+		      m->process.started * TICK_NS > p->live_ns + TICK_NS)))
+			return true;
+	}
+	return false;
+}
+
+bool ip_service_member_is_missed(const struct ip_service_members *members,
+				 const struct ip_service_member *m)
+{
+	if (!m->process.exe || (m->live_ns && m->recorded == m->process.identity) ||
+	    was_followed(members, m))
+		return false;
+	for (size_t i = 0; i < members->n; i++)
+		if (members->items[i]->live_ns && members->items[i]->process.exe == m->process.exe)
+			return true;
+	return false;
+}
+
 /* Whose session records what the member forks; NULL: nobody's. */
 static const struct ip_service_member *recorder(const struct ip_service_member *m)
 {

@@ -62,6 +62,11 @@ size_t ip_service_members_count(const struct ip_service_members *members,
 bool ip_service_member_is_followed(const struct ip_service_members *members,
 				   const struct ip_service_member *member);
 
+/* Whether the member ended before anything of it could be recorded: it had no session, its parent's
+ * did not follow it, and its program is one that is recorded in others. */
+bool ip_service_member_is_missed(const struct ip_service_members *members,
+				 const struct ip_service_member *member);
+
 /* The session that records the member's parent records the member, too. */
 void ip_service_member_set_followed(const struct ip_service_members *members,
 				    struct ip_service_member *member);

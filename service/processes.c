@@ -112,12 +112,11 @@ static void read_identity(int dir, struct ip_service_process *p)
 	struct stat st;
 	char line[256];
 
-	p->identity = mix(1, p->image);
+	p->exe = 0;
 	/* where it may not be followed, the link itself tells as much as we may know */
-	if (fstatat(dir, "exe", &st, 0) == 0) {
-		p->identity = mix(p->identity, st.st_ino);
-		p->identity = mix(p->identity, st.st_dev);
-	}
+	if (fstatat(dir, "exe", &st, 0) == 0)
+		p->exe = mix(mix(1, st.st_ino), st.st_dev);
+	p->identity = mix(mix(1, p->image), p->exe);
 	file = fd < 0 ? NULL : fdopen(fd, "r");
 	while (file && fgets(line, sizeof(line), file))
 		if (!strncmp(line, "Uid:", 4) || !strncmp(line, "Gid:", 4))
@@ -343,6 +342,22 @@ static void identify(struct ip_service_process *p)
 	dir = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir >= 0)
 		read_identity(dir, p);
+}
+
+bool ip_service_process_look_again(struct ip_service_process *process)
+{
+	struct ip_service_process p = *process;
+	_cleanup_close_ int dir = -1;
+	char name[32];
+
+	snprintf(name, sizeof(name), "/proc/%d", p.pid);
+	dir = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0 || !read_stat(dir, &p) || p.started != process->started)
+		return false;
+	read_identity(dir, &p);
+	read_comm(dir, &p);
+	*process = p;
+	return true;
 }
 
 int ip_service_processes_find(const struct ip_service_choice *choice,

@@ -56,8 +56,9 @@ struct ip_service_process {
 	/* of its image, the program that it executes, and its users and groups: changes when one
 	 * of them does, and is the same for a child that has forked and has the same */
 	uint64_t identity;
-	bool named;  /* by its pid */
-	bool chosen; /* by itself, not as a descendant of another */
+	uint64_t exe; /* of the file that it executes; 0: not known */
+	bool named;   /* by its pid */
+	bool chosen;  /* by itself, not as a descendant of another */
 	char comm[16];
 };
 
@@ -71,6 +72,10 @@ struct ip_service_processes {
 int ip_service_processes_find(const struct ip_service_choice *choice,
 			      struct ip_service_processes *ret);
 void ip_service_processes_clear(struct ip_service_processes *processes);
+
+/* Looks again at one that was found, which may have executed a program since. Returns false where
+ * it has ended; *process is as it was then. */
+bool ip_service_process_look_again(struct ip_service_process *process);
 
 /* Sets the error for a choice of which no process was found. Returns -1. */
 int ip_service_none_found(const struct ip_service_choice *choice);

@@ -16,6 +16,7 @@
 #include "common/notice.h"
 #include "common/now.h"
 #include "common/proc.h"
+#include "common/process_set.h"
 #include "service/kernel_events.h"
 #include "service/members.h"
 #include "trace_writer/member_dirs.h"
@@ -209,11 +210,17 @@ static void end_restoring(struct service *s, struct ip_service_member *m, uint64
 	ip_service_members_free_followed(&s->members, m, now + GROWN_NS);
 }
 
+static void note_missed(const struct service *s, const struct ip_service_member *m)
+{
+	if (s->options->missed && ip_service_member_is_missed(&s->members, m))
+		ip_process_set_add(s->options->missed, m->process.pid);
+}
+
 /* A session has ended, or has not begun. */
 static int settle(struct service *s, struct ip_service_member *m, uint64_t now)
 {
 	const struct ip_service_worker *w = &m->worker;
-	const struct ip_service_worker_result *r = w->result;
+	struct ip_service_worker_result *r = w->result;
 	bool served;
 
 	const bool killed = w->code < 0;
@@ -224,6 +231,12 @@ static int settle(struct service *s, struct ip_service_member *m, uint64_t now)
 	else if (killed)
 		ip_notice("pid %d: its worker was killed: what is live is put back", w->target);
 	s->ending |= r->over;
+	/* why the session failed is of no interest then */
+	if (w->code && r->untold && !m->process.named && s->options->missed &&
+	    ip_proc_started_at(m->process.pid) != m->process.started) {
+		r->untold = false;
+		note_missed(s, m);
+	}
 	if (s->options->on_end)
 		s->options->on_end(s->options->context, w, s->options->dir ? m->name : NULL);
 	m->state = r->recorded || killed ? IP_SERVICE_RECORDED : IP_SERVICE_LEFT;
@@ -346,8 +359,10 @@ static void start_due(struct service *s, uint64_t now)
 
 		if (m->state != IP_SERVICE_WAITING || now < m->again_ns)
 			continue;
-		if (m->gone) {
+		/* it may have executed a program since it was found */
+		if (m->gone || !ip_service_process_look_again(&m->process)) {
 			m->state = IP_SERVICE_LEFT;
+			note_missed(s, m);
 			continue;
 		}
 		if (!m->freed && ip_service_member_is_followed(&s->members, m)) {

@@ -55,6 +55,8 @@ struct ip_service_sum {
 	bool kernel_failed;	       /* not all events of the kernel were written */
 };
 
+struct ip_process_set;
+
 struct ip_service_options {
 	struct ip_service_choice choice;
 	/* step 1: returns 0: what the user asks for fits the process, which is left as it is; 1:
@@ -68,6 +70,9 @@ struct ip_service_options {
 	 * kernel), for a process and all others of the choice. *ret: 0: this process reads them.
 	 * Returns 0, or -1 with an error. NULL: not called */
 	int (*open_reader)(void *context, pid_t pid, int *ret);
+	/* gets those that ended before anything could be recorded of what they executed, which is
+	 * recorded of others; NULL: none */
+	struct ip_process_set *missed;
 	uint64_t duration_ns;
 	/* begins, runs and ends the session of one process, in the worker */
 	int (*work)(void *context, const struct ip_service_task *task, int socket,

@@ -16,6 +16,7 @@
 #include "analysis/callstack/process_parts.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/read/members.h"
 #include "common/array.h"
@@ -124,19 +125,25 @@ static struct ip_trace_process *last_of(struct ip_trace_process *p)
 	return p;
 }
 
-/* A thread of a part has ended too early for its name to be read then: it has the name that it got
- * later. */
-static int name_thread(struct ip_recording *s, const struct ip_thread_packets *run,
-		       const struct ip_trace_process *whole, size_t *nadded)
+/* A thread of a part has the name that it got later: its own may not have been read in time, and
+ * the last one is shown where there is room for one. */
+static int name_thread(struct ip_trace_reader *t, const struct ip_thread_packets *run,
+		       struct ip_trace_process *part, size_t *nadded)
 {
-	const char *name = ip_recording_thread_name(s, whole->member, run->tid);
+	struct ip_recording *s = t->session;
+	const uint32_t later = last_of(part)->member;
+	const char *name = ip_recording_thread_name(s, later, run->tid),
+		   *before = ip_recording_thread_name(s, run->member, run->tid);
 
-	if (!name || ip_recording_thread_name(s, run->member, run->tid))
+	if (!name || (before && !strcmp(name, before)))
 		return 0;
 	if (ip_array_grow(&s->threads, s->nthreads + *nadded, sizeof(*s->threads)) < 0)
 		return -1;
 	s->threads[s->nthreads + (*nadded)++] =
-		(struct ip_recording_thread){.tid = run->tid, .member = run->member, .name = name};
+		(struct ip_recording_thread){.tid = run->tid,
+					     .member = run->member,
+					     .tsc = t->members[part->later->member]->begin,
+					     .name = name};
 	return 0;
 }
 
@@ -154,7 +161,7 @@ static int move_runs(struct ip_trace_reader *t)
 		if (run->end > t->members[p->later->member]->begin)
 			run->end = t->members[p->later->member]->begin;
 		run->process = last_of(p) - t->process_list;
-		if (name_thread(t->session, run, last_of(p), &nadded) < 0)
+		if (name_thread(t, run, p, &nadded) < 0)
 			return -1;
 	}
 	t->session->nthreads += nadded;

@@ -46,6 +46,7 @@ struct service {
 	char why[1024];		       /* of the first that has nothing to record */
 	/* with events, forked ones that were followed included; and all that were recorded */
 	struct ip_process_set *eventful, *all;
+	struct ip_process_set *missed;	   /* that ended too soon */
 	size_t recorded, changed, without; /* without: there was nothing to record */
 	size_t most_functions;		   /* of a process */
 	struct ip_kernel_stats kernel;
@@ -272,6 +273,7 @@ static void print_json(const struct service *s)
 	ip_json_uint(&j, "with_events", ip_process_set_count(s->eventful));
 	ip_json_uint(&j, "changed", s->changed);
 	ip_json_uint(&j, "without_probes", s->without);
+	ip_json_uint(&j, "ended_before", ip_process_set_count(s->missed));
 	ip_json_uint(&j, "sites", s->sum.sites);
 	ip_json_uint(&j, "functions", s->sum.functions);
 	ip_json_uint(&j, "threads", s->sum.threads);
@@ -302,6 +304,34 @@ static void print_json(const struct service *s)
 	ip_json_end_object(&j);
 }
 
+struct pid_list {
+	char text[64]; /* the first of them */
+	size_t n;
+};
+
+static void list_pid(void *context, uint32_t pid)
+{
+	struct pid_list *list = context;
+	const size_t at = strlen(list->text);
+
+	if (list->n++ < 4)
+		snprintf(list->text + at, sizeof(list->text) - at, "%s%" PRIu32, at ? ", " : "",
+			 pid);
+}
+
+static void tell_missed(const struct service *s)
+{
+	struct pid_list list = {.n = 0};
+
+	ip_process_set_each(s->missed, list_pid, &list);
+	if (list.n)
+		ip_print(stderr,
+			 "iprobe: %zu process%s (%s%s) ended before %s own session began: what %s "
+			 "did last is not recorded\n",
+			 list.n, list.n == 1 ? "" : "es", list.text, list.n > 4 ? ", ..." : "",
+			 list.n == 1 ? "its" : "their", list.n == 1 ? "it" : "they");
+}
+
 static void print_summary(const struct service *s)
 {
 	char events[32], lost[32], filtered[32], counted[32], length[16], longest[16],
@@ -323,6 +353,7 @@ static void print_summary(const struct service *s)
 		ip_print(stderr,
 			 "iprobe: %zu process%s left out: no module of theirs has such probes\n",
 			 s->without, s->without == 1 ? "" : "es");
+	tell_missed(s);
 	if (!s->recorded)
 		return;
 	if (s->gaps.children_restored)
@@ -373,6 +404,7 @@ static int finish(struct service *s, int done)
 	cli_error_groups_destroy(s->failures);
 	ip_process_set_destroy(s->eventful);
 	ip_process_set_destroy(s->all);
+	ip_process_set_destroy(s->missed);
 	if (done < 0)
 		return cli_fail();
 	if (!done && !s->recorded && !s->changed) {
@@ -464,18 +496,18 @@ int cli_attach_service(const struct ip_service_choice *choice,
 			    .start_ns = ip_now_ns(),
 			    .events.connection = -1};
 	const struct ip_kernel_options kernel = kernel_of(&options->session);
-	const struct ip_service_options service = {.choice = *choice,
-						   .dir = options->session.dir,
-						   .kernel = &kernel,
-						   .kernel_quota = quota_of(&options->session),
-						   .open_reader = open_reader,
-						   .duration_ns = options->session.duration_ns,
-						   .work = work,
-						   .on_end = take_result,
-						   .on_progress = show_progress,
-						   .check = check_requests,
-						   .restore = restore,
-						   .context = &s};
+	struct ip_service_options service = {.choice = *choice,
+					     .dir = options->session.dir,
+					     .kernel = &kernel,
+					     .kernel_quota = quota_of(&options->session),
+					     .open_reader = open_reader,
+					     .duration_ns = options->session.duration_ns,
+					     .work = work,
+					     .on_end = take_result,
+					     .on_progress = show_progress,
+					     .check = check_requests,
+					     .restore = restore,
+					     .context = &s};
 	struct ip_service_sum sum;
 	int done;
 
@@ -489,7 +521,8 @@ int cli_attach_service(const struct ip_service_choice *choice,
 	s.failures = cli_error_groups_create();
 	s.eventful = ip_process_set_create(true);
 	s.all = ip_process_set_create(false);
-	if (!s.failures || !s.eventful || !s.all)
+	s.missed = service.missed = ip_process_set_create(false);
+	if (!s.failures || !s.eventful || !s.all || !s.missed)
 		return cli_fail();
 	/* the events of the kernel have its times, whatever the workers select */
 	if (options->session.kernel.groups)

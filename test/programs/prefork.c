@@ -10,8 +10,8 @@
  *   lock     workers that are forked from now on lock their own memory's file for ever
  *   exec     executes itself, which knows none of the workers that there are
  *   as UID   workers that are forked from now on become that user, after a call
- *   anew     workers that are forked from now on execute the program, after a call; they answer
- *            nothing then
+ *   anew N   workers that are forked from now on execute the program, after a call; they answer
+ *            nothing then, and end after N calls (0: never)
  *   confine  comes under seccomp, with the workers that are forked from now on
  *   leave    workers that are forked from now on live on when this process is killed
  *   load FILE   loads the library; a worker calls plug() of it for each request, too
@@ -52,7 +52,8 @@ static char stack[65536] __attribute__((aligned(16)));
 static pid_t workers[WORKERS];
 static unsigned nworkers, uid, locks, leave;
 static unsigned long taken;
-static int in_memory, anew;
+static int in_memory;
+static char anew[16];
 static unsigned long (*plug)(unsigned long);
 
 KEEP uint32_t prefork_hash(uint32_t x)
@@ -126,10 +127,10 @@ static void start_worker(void)
 	if (pid < 0)
 		_exit(3);
 	if (!pid) {
-		if (uid || anew)
+		if (uid || *anew)
 			prefork_tick();
-		if (anew && (leave || prctl(PR_SET_PDEATHSIG, SIGKILL) == 0))
-			execl("/proc/self/exe", "worker", "anew", NULL);
+		if (*anew && (leave || prctl(PR_SET_PDEATHSIG, SIGKILL) == 0))
+			execl("/proc/self/exe", "worker", anew, NULL);
 		if (uid && (setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0))
 			_exit(4);
 		if (taken && mmap((void *)taken, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1,
@@ -154,8 +155,13 @@ int main(int argc, char **argv)
 	char line[512];
 	int ret = 0;
 
-	while (argc > 1 && !strcmp(argv[1], "anew"))
-		prefork_tick();
+	if (argc > 1) {
+		const unsigned n = atoi(argv[1]);
+
+		for (unsigned i = 0; !n || i < n; i++)
+			prefork_tick();
+		return 0;
+	}
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		      0);
 	if (shared == MAP_FAILED)
@@ -196,8 +202,8 @@ int main(int argc, char **argv)
 		} else if (!strncmp(line, "as ", 3)) {
 			uid = atoi(line + 3);
 			puts("done");
-		} else if (!strcmp(line, "anew\n")) {
-			anew = 1;
+		} else if (!strncmp(line, "anew ", 5)) {
+			snprintf(anew, sizeof(anew), "%u", atoi(line + 5));
 			puts("done");
 		} else if (!strncmp(line, "go ", 3)) {
 			shared->n = atoi(line + 3);
