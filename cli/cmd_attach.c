@@ -359,7 +359,10 @@ static int ask_daemon(int pid, const struct cli_record_options *options, int arg
 {
 	struct ip_request request = {.what = IP_REQUEST_ATTACH, .pid = pid};
 	const char *said;
-	int socket = -1, wanted = cli_via_daemon_wanted(pid, &socket);
+	/* of several processes they are recorded once for all */
+	const struct ip_kernel_options none = {0};
+	int socket = -1, wanted = cli_via_daemon_wanted_with(
+				 pid, dir ? &none : &options->session.kernel, &socket);
 
 	if (wanted < 0)
 		return cli_fail();
@@ -374,9 +377,10 @@ static int ask_daemon(int pid, const struct cli_record_options *options, int arg
 	if (cli_record_words(argc, argv, &request, &said) < 0) {
 		close(socket);
 		ip_request_clear(&request);
-		return cli_fail();
+		/* without these events, and with those options, this user does it alone */
+		return options->session.kernel.optional && cli_may_trace(pid) ? -1 : cli_fail();
 	}
-	if (dir) /* of several processes they are recorded once for all */
+	if (dir)
 		leave_out_kernel(&request);
 	request.member = dir;
 	cli_catch_signals();

@@ -138,7 +138,9 @@ static void examine_kernel_events(struct examination *e)
 	struct ip_kernel_check can;
 
 	if (ip_kernel_check(~0u, &can) < 0) {
-		tell(e, NOTE, "kernel events", "%s (--kernel)%s", ip_error_message(),
+		_cleanup_free_ char *why = strdup(ip_error_message());
+
+		tell(e, NOTE, "kernel events", "%s (--kernel)%s", why ? why : "out of memory",
 		     geteuid() && cli_daemon_listens()
 			     ? "; iprobed gives those of their own processes to whom its policy "
 			       "lists (kernel)"

@@ -70,10 +70,12 @@ static bool is_confidential(void)
 static int check_open(int top)
 {
 	_cleanup_close_ int fd = openat(top, SOME_LAYOUT, O_RDONLY | O_CLOEXEC);
+	const int error = errno;
 
 	if (fd < 0 && is_confidential())
 		return ip_error("this kernel is locked down (confidentiality), which closes its "
 				"tracefs even to root");
+	errno = error;
 	if (fd < 0 && errno == EACCES)
 		return ip_error("cannot read %s of the kernel's tracefs, which takes root",
 				SOME_LAYOUT);

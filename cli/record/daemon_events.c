@@ -89,7 +89,7 @@ int cli_daemon_events_open(pid_t pid, const struct ip_kernel_options *options,
 			   struct cli_daemon_events *ret)
 {
 	_cleanup_close_ int socket = -1;
-	int wanted = cli_via_daemon_wanted(pid, &socket), fd;
+	int wanted = cli_via_daemon_wanted_with(pid, options, &socket), fd;
 
 	*ret = (struct cli_daemon_events){.connection = -1};
 	if (wanted <= 0)

@@ -25,6 +25,7 @@
 #include "common/interrupted.h"
 #include "common/print.h"
 #include "common/selection/selection.h"
+#include "kernel_trace/kernel_check.h"
 
 #define WAIT_MS	 200
 #define WATCH_MS 50
@@ -65,12 +66,23 @@ bool cli_daemon_listens(void)
 
 int cli_via_daemon_wanted(pid_t pid, int *ret_socket)
 {
+	return cli_via_daemon_wanted_with(pid, &(struct ip_kernel_options){0}, ret_socket);
+}
+
+static bool lacks_events(const struct ip_kernel_options *options)
+{
+	return options->groups && geteuid() && ip_kernel_check_source(options->source) < 0;
+}
+
+int cli_via_daemon_wanted_with(pid_t pid, const struct ip_kernel_options *options, int *ret_socket)
+{
 	const char *word = getenv("IPROBE_DAEMON"), *path = getenv("IPROBE_SOCKET");
 	bool always = word && !strcmp(word, "always");
 
 	if (word && *word && !always && strcmp(word, "never") && strcmp(word, "auto"))
 		return ip_error("IPROBE_DAEMON is auto, always or never, not '%s'", word);
-	if ((word && !strcmp(word, "never")) || (!always && cli_may_trace(pid)))
+	if ((word && !strcmp(word, "never")) ||
+	    (!always && cli_may_trace(pid) && !lacks_events(options)))
 		return 0;
 	*ret_socket = connect_to(path && *path ? path : IP_SOCKET);
 	if (*ret_socket >= 0)

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "access/protocol.h"
+#include "kernel_trace/recorder.h"
 
 /* Asks the kernel whether this user may trace the process. What a stop needs besides is not
  * checked. */
@@ -19,6 +20,10 @@ bool cli_may_trace(pid_t pid);
  * or $IPROBE_DAEMON says so. Returns 1 (yes), 0 (no), or -1 with an error. *ret_socket is
  * connected to iprobed where it returns 1. */
 int cli_via_daemon_wanted(pid_t pid, int *ret_socket);
+
+/* The same for a recording with events of the kernel, where options ask for them: iprobed is asked,
+ * too, where this user may trace the process but may not have them. */
+int cli_via_daemon_wanted_with(pid_t pid, const struct ip_kernel_options *options, int *ret_socket);
 
 /* Whether iprobed is running, and may be asked. */
 bool cli_daemon_listens(void);

@@ -127,6 +127,32 @@ def test_optional(daemon, root, user, targets, calling):
     assert idle(target.pid)
 
 
+@pytest.mark.parametrize("several", [False, True])
+def test_who_may_trace_alone(daemon, root, user, targets, calling, several):
+    """Where Yama keeps nobody from his own processes, iprobed is asked for the kernel's events."""
+    skip_without_events(root)
+    daemon.policy.write_text(ALLOWS)
+    target = targets.start(user, [calling, "own"], preload=False)
+    some = [target.pid] + ([targets.start(user, [calling, "own"], preload=False).pid] * several)
+    env = {**daemon.env, "IPROBE_DAEMON": "auto"}
+    folder = user.dir()
+    words = ("attach", *some, "--json", "--duration", "300ms", "-o", "trace")
+    done = user.iprobe(*words, "--kernel", env=env, cwd=folder)
+    assert done.returncode == 0, repr(done) + daemon.log()
+    assert done.summary()["kernel"]["events"] > 0 and done.summary()["events"] > 0, repr(done)
+    until_no_instance(daemon)
+    # what iprobed does not take is recorded without these events, where they are optional
+    done = user.iprobe(*words, "--kernel=optional", "--rotate", "4", env=env, cwd=folder)
+    assert done.returncode == 0 and done.summary()["events"] > 0, repr(done)
+    nowhere = {**env, "IPROBE_SOCKET": str(folder / "nowhere")}
+    done = user.iprobe(*words, "--kernel", env=nowhere, cwd=folder)
+    assert done.returncode == 1, repr(done)
+    assert "which takes root" in done.stderr, repr(done)
+    done = user.iprobe("doctor", "--json", target.pid, env=nowhere)
+    assert "which takes root" in done.stdout, repr(done)
+    assert idle(target.pid)
+
+
 def test_wait_for_a_process(allowing, user, targets, calling):
     """iprobe wait PID asks iprobed, as iprobe attach --kernel does."""
     target = targets.start(user, [calling, "own"], preload=False)
