@@ -49,6 +49,12 @@ void ip_process_set_add_unknown(struct ip_process_set *set, uint64_t n)
 	__atomic_fetch_add(&set->n, n, __ATOMIC_RELAXED);
 }
 
+bool ip_process_set_has(const struct ip_process_set *set, uint32_t pid)
+{
+	return pid < PID_LIMIT &&
+	       (__atomic_load_n(&set->bits[pid / WORD], __ATOMIC_RELAXED) >> pid % WORD) & 1;
+}
+
 uint64_t ip_process_set_count(const struct ip_process_set *set)
 {
 	return __atomic_load_n(&set->n, __ATOMIC_RELAXED);

@@ -21,6 +21,9 @@ void ip_process_set_add(struct ip_process_set *set, uint32_t pid);
 /* Adds processes whose numbers are not known. */
 void ip_process_set_add_unknown(struct ip_process_set *set, uint64_t n);
 
+/* Whether the process is one of those whose numbers are known. */
+bool ip_process_set_has(const struct ip_process_set *set, uint32_t pid);
+
 /* Returns how many processes there are. */
 uint64_t ip_process_set_count(const struct ip_process_set *set);
 /* Calls visit for each of those whose numbers are known, in their order. Returns how many. */

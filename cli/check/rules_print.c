@@ -12,6 +12,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/print.h"
+#include "common/process_set.h"
 #include "common/trace/kernel_format.h"
 #include "common/units.h"
 #include "config/rule_text.h"
@@ -98,6 +99,66 @@ static void tell_kernel(const struct ip_rules_rule *rule)
 			 rule->file, rule->line, rule->column, rule->name, missing);
 }
 
+static void note_process(void *context, const struct ip_rules_process *process)
+{
+	ip_process_set_add(context, process->pid);
+}
+
+struct common {
+	const struct ip_process_set *others;
+	pid_t pid; /* the first that is for both rules; 0: none is */
+};
+
+static void find_common(void *context, const struct ip_rules_process *process)
+{
+	struct common *common = context;
+
+	if (!common->pid && ip_process_set_has(common->others, process->pid))
+		common->pid = process->pid;
+}
+
+/* Whether one of the rules keeps the other from its processes: one has a flight recorder, and the
+ * other watches. */
+static bool exclude_each_other(const struct ip_rules_rule *a, const struct ip_rules_rule *b)
+{
+	return a->enabled && b->enabled && ip_rules_watches(a) && ip_rules_watches(b) &&
+	       (a->action == IP_RULES_SNAPSHOT || b->action == IP_RULES_SNAPSHOT);
+}
+
+/* Tells of a rule that waits as long as an earlier one watches its processes. */
+static int tell_conflict(const struct ip_probes_d *probes, size_t at, const char *program)
+{
+	const struct ip_rules_rule *rule = &probes->rules[at];
+	struct ip_process_set *own = NULL;
+	struct common common = {0};
+
+	for (size_t i = 0; i < at && !common.pid; i++) {
+		const struct ip_rules_rule *first = &probes->rules[i];
+
+		if (!exclude_each_other(first, rule))
+			continue;
+		if (!own) {
+			own = ip_process_set_create(false);
+			if (!own)
+				return -1;
+			ip_rules_find(rule, program, note_process, own);
+			common.others = own;
+		}
+		ip_rules_find(first, program, find_common, &common);
+		if (common.pid)
+			ip_print(stderr,
+				 "iprobed: %s:%u:%u: rule %s: waits as long as the rule '%s' "
+				 "watches pid %d: a process has one session at a time, and %s a "
+				 "flight recorder\n",
+				 rule->file, rule->line, rule->column, rule->name, first->name,
+				 common.pid,
+				 rule->action == IP_RULES_SNAPSHOT ? "this rule has"
+								   : "that one has");
+	}
+	ip_process_set_destroy(own);
+	return 0;
+}
+
 void cli_rules_print(const struct ip_probes_d *probes, const char *program)
 {
 	for (size_t i = 0; i < probes->nrules; i++) {
@@ -119,5 +180,7 @@ void cli_rules_print(const struct ip_probes_d *probes, const char *program)
 		if (probes->rules[i].enabled) {
 			tell_users(&probes->rules[i]);
 			tell_kernel(&probes->rules[i]);
+			if (tell_conflict(probes, i, program) < 0)
+				ip_print(stderr, "iprobed: %s\n", ip_error_message());
 		}
 }

@@ -134,6 +134,23 @@ static void tell_waiting(struct ip_rules_target *t, const struct ip_rules_arm *f
 	}
 }
 
+const struct ip_rules_rule *ip_rules_arm_waits_for(const struct ip_rules_target *t,
+						   const struct ip_rules_arm *arm)
+{
+	const struct ip_rules_rule *first;
+
+	if (t->doing != IP_RULES_WATCH || !ip_rules_watches(arm->state->rule) || t->by == arm ||
+	    !(t->by || t->nwatched))
+		return NULL;
+	for (size_t i = 0; i < t->nwatched; i++)
+		if (t->watched[i] == arm)
+			return NULL;
+	first = (t->by ? t->by : t->watched[0])->state->rule;
+	return first->action == IP_RULES_SNAPSHOT || arm->state->rule->action == IP_RULES_SNAPSHOT
+		       ? first
+		       : NULL;
+}
+
 static void tell_watch(const struct ip_rules_target *t, struct ip_rules_arm *arm)
 {
 	const struct ip_rules_rule *r = arm->state->rule;

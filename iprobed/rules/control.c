@@ -84,6 +84,7 @@ static void limit_json(const struct ip_rules_arm *arm, uint64_t now_ns, struct i
 
 static void list_json(const struct ip_rules *e, uint64_t now_ns, FILE *out)
 {
+	const struct ip_rules_rule *first;
 	struct ip_json j;
 
 	ip_json_init(&j, out);
@@ -110,6 +111,10 @@ static void list_json(const struct ip_rules *e, uint64_t now_ns, FILE *out)
 					ip_json_string(&j, "program", e->targets[k]->process.exe);
 					ip_json_string(&j, "doing", doing_name(e->targets[k]));
 					limit_json(&e->targets[k]->arms[a], now_ns, &j);
+					first = ip_rules_arm_waits_for(e->targets[k],
+								       &e->targets[k]->arms[a]);
+					if (first)
+						ip_json_string(&j, "waits_for", first->name);
 					ip_json_end_object(&j);
 				}
 		ip_json_end_array(&j);
@@ -155,6 +160,7 @@ static void put_outcome(const struct ip_rules_state *state, FILE *out)
 
 static void list_text(const struct ip_rules *e, uint64_t now_ns, FILE *out)
 {
+	const struct ip_rules_rule *first;
 	char limit[IP_RULES_LIMIT];
 
 	for (size_t i = 0; i < e->nstates; i++) {
@@ -174,6 +180,14 @@ static void list_text(const struct ip_rules *e, uint64_t now_ns, FILE *out)
 					if (ip_rules_arm_limit(&e->targets[k]->arms[a], now_ns,
 							       limit))
 						fprintf(out, "    %s\n", limit);
+					first = ip_rules_arm_waits_for(e->targets[k],
+								       &e->targets[k]->arms[a]);
+					if (first)
+						fprintf(out,
+							"    waits: the rule '%s' watches the "
+							"process, which has one session at a "
+							"time\n",
+							first->name);
 				}
 	}
 	if (!e->nstates)

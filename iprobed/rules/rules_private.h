@@ -283,6 +283,10 @@ bool ip_rules_arm_watches_latency(const struct ip_rules_arm *arm, uint64_t now_n
 /* Whether the rule wants a session that watches, now. */
 bool ip_rules_arm_wants_watch(const struct ip_rules_target *t, const struct ip_rules_arm *arm,
 			      uint64_t now_ns);
+/* The rule whose session watches the target just now, where that keeps this one from watching it;
+ * NULL: none does. */
+const struct ip_rules_rule *ip_rules_arm_waits_for(const struct ip_rules_target *t,
+						   const struct ip_rules_arm *arm);
 /* Logs, once each, which rules are not watched because of their limits. */
 void ip_rules_arms_tell_rest(struct ip_rules_target *t, uint64_t now_ns);
 /* Whether the session that watches is to end: no rule that it is for may fire for a while, or a

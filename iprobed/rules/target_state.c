@@ -407,6 +407,16 @@ static void act(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
 	}
 }
 
+static void tell_no_recorder(struct ip_rules_target *t, const struct ip_rules_arm *arm)
+{
+	const struct ip_rules_rule *first = ip_rules_arm_waits_for(t, arm);
+
+	ip_rules_came_of(arm->state, t, false,
+			 "its flight recorder does not run just now%s%s%s: no snapshot",
+			 first ? ", as the rule '" : "", first ? first->name : "",
+			 first ? "' watches the process" : "");
+}
+
 /* Takes the snapshots that are due, from the flight recorder that runs, if it is the same
  * rule's. */
 static void take_snapshots(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
@@ -421,8 +431,7 @@ static void take_snapshots(struct ip_rules *e, struct ip_rules_target *t, uint64
 			continue;
 		drop_waiting(t, i--);
 		if (t->doing != IP_RULES_WATCH || t->by != firing.arm)
-			ip_rules_came_of(firing.arm->state, t, false,
-					 "its flight recorder does not run just now: no snapshot");
+			tell_no_recorder(t, firing.arm);
 		else if (ip_rules_snapshot_begin(e, t, &firing) < 0)
 			ip_rules_came_of(firing.arm->state, t, false, "no snapshot: %s",
 					 ip_error_message());

@@ -50,6 +50,33 @@ def test_request(rules, serving, me):
     assert "off" not in text
 
 
+def test_a_rule_that_waits_for_another(rules, serving, me):
+    """A flight recorder and a latency do not go together: --check, --rules and the request say so,
+    and which rule has the process.
+    """
+    text = (
+        "rules:\n  first:\n    match: {exe: PROGRAM}\n    do: trace\n"
+        "    when: {latency: {functions: handle, p99: '> 100s'}}\n"
+        "  ring: {match: {exe: PROGRAM}, when: request, do: {snapshot: handle}}\n"
+    )
+    rules.start(text)
+    rules.wait_log("rule ring: ", "waits: the process has one session", "the rule 'first'")
+    rules.wait_log("rule first: ", "is watched")
+    listed = rules.listed()
+    assert [p["waits_for"] for p in listed["ring"]["processes"]] == ["first"], listed
+    assert "waits_for" not in listed["first"]["processes"][0], listed
+    text = rules.command("--rules").stdout
+    assert text.count("waits: the rule 'first' watches the process") == 1, text
+    assert rules.command("--fire", "ring").returncode == 0
+    rules.wait_log("rule ring: ", "as the rule 'first' watches the process: no snapshot")
+    check = ("--check", "--probes-d", rules.files, "--policy", rules.path / "none")
+    done = rules.command(*check)
+    assert done.returncode == 0, repr(done)
+    said = [line for line in done.stderr.splitlines() if "rule ring: waits" in line]
+    assert len(said) == 1 and f"the rule 'first' watches pid {serving.pid}: " in said[0], repr(done)
+    assert "rule first: waits" not in done.stderr, repr(done)
+
+
 def test_names_that_terminals_obey(rules, targets, me, program):
     """And that do not fit into one packet."""
     name = rules.path / "a\x1b]0;title\x07\nok\u00e4"
