@@ -271,7 +271,11 @@ static void on_point(void *context, uint32_t function, size_t depth, uint64_t ts
 	struct finder *f = context;
 	struct ip_value value;
 
-	if (f->options->by == IP_SLOWEST_BY_VALUE && f->options->selected[function])
+	if (!f->options->selected[function])
+		return;
+	f->found->chosen_points += ip_value_matches_test(f->options->matches, f->payload, false) ==
+				   ip_value_matches_all(f->options->matches);
+	if (f->options->by == IP_SLOWEST_BY_VALUE)
 		f->found->points += ip_value_name_get(f->options->value, f->payload, false, &value);
 }
 

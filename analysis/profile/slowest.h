@@ -44,10 +44,11 @@ struct ip_slowest {
 	uint64_t
 		numberless; /* by value: calls that were left out, since they have no such number */
 	uint64_t points;    /* by value: points, which are no calls, that have one */
-	uint64_t earlier;   /* calls that were left out, since they were open at the attach */
-	uint64_t suspect;   /* calls that were left out, since events were lost during them */
-	uint64_t outer;	    /* innermost: calls that were left out */
-	uint64_t unkept;    /* calls whose values took too much memory while they were open */
+	uint64_t chosen_points; /* points of selected functions that meet the matches */
+	uint64_t earlier;	/* calls that were left out, since they were open at the attach */
+	uint64_t suspect;	/* calls that were left out, since events were lost during them */
+	uint64_t outer;		/* innermost: calls that were left out */
+	uint64_t unkept;	/* calls whose values took too much memory while they were open */
 };
 
 /* So many calls are compared with each other. */

@@ -178,3 +178,18 @@ void cli_filter_warn_none(const struct ip_trace_reader *trace, const struct cli_
 	else
 		ip_print(stderr, " (iprobe report shows what was called)\n");
 }
+
+void cli_filter_warn_no_calls(const struct ip_trace_reader *trace, const struct cli_filter *filter,
+			      uint64_t events, uint64_t points)
+{
+	char count[32];
+
+	if (points)
+		ip_print(
+			stderr,
+			"iprobe: %s: the options choose %s point%s and no calls: points have no "
+			"time; iprobe dump shows them, iprobe report --by value:NAME counts them\n",
+			trace->dir, ip_format_count(points, count), points == 1 ? "" : "s");
+	else
+		cli_filter_warn_none(trace, filter, events);
+}

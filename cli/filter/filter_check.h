@@ -26,4 +26,8 @@ int cli_filter_check_pid(const struct ip_trace_reader *trace, int pid);
 void cli_filter_warn_none(const struct ip_trace_reader *trace, const struct cli_filter *filter,
 			  uint64_t events);
 
+/* The same where only calls are shown, and the options choose so many points. */
+void cli_filter_warn_no_calls(const struct ip_trace_reader *trace, const struct cli_filter *filter,
+			      uint64_t events, uint64_t points);
+
 #endif

@@ -33,8 +33,10 @@ bool cli_hist_any_measured(const struct cli_hist *h)
 static int none(const struct cli_hist *h)
 {
 	if (h->latencies && h->latencies->groups)
-		return ip_error("%s: no call that ended%s has recorded the value '%s'", h->dir,
-				h->latencies->tid ? " in that thread" : "",
+		return ip_error("%s: no call that ended%s has recorded the value '%s' (points have "
+				"no time: iprobe report --by 'value:%s' counts theirs)",
+				h->dir, h->latencies->tid ? " in that thread" : "",
+				h->latencies->groups->values->name.text,
 				h->latencies->groups->values->name.text);
 	if (!h->latencies && !h->pid)
 		return ip_error("%s: no call of a function with a histogram has ended yet "

@@ -276,7 +276,8 @@ int cli_report_slowest(const char *dir, struct cli_report_options *o)
 		cli_reader_warn(s.trace);
 		cli_reader_warn_counted(s.trace);
 		if (!s.found->n)
-			cli_filter_warn_none(s.trace, &o->filter, s.found->events);
+			cli_filter_warn_no_calls(s.trace, &o->filter, s.found->events,
+						 s.found->chosen_points);
 		ret = o->format == CLI_REPORT_JSON  ? cli_slowest_json(&s)
 		      : o->format == CLI_REPORT_CSV ? cli_slowest_csv(&s)
 						    : print_table(&s);

@@ -309,7 +309,8 @@ int cli_wait_calls(const char *dir, struct cli_wait_options *o)
 	if (ret == 0) {
 		cli_reader_warn(x.trace.trace);
 		if (!found->n && o->filter.matches.n)
-			cli_filter_warn_none(x.trace.trace, &o->filter, found->events);
+			cli_filter_warn_no_calls(x.trace.trace, &o->filter, found->events,
+						 found->chosen_points);
 		ret = print_all(&x, found);
 	}
 	if (ret == 0)

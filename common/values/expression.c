@@ -27,7 +27,12 @@ static struct ip_expression *fail(struct parser *p, const char *what)
 {
 	size_t left = p->length - p->at;
 
-	if (!left)
+	/* what the source has, as the text of a point's value may */
+	if (left && p->text[p->at] == '(')
+		ip_error("'%.*s': functions and macros cannot be called here, as by '%.*s': name "
+			 "what they take, or, of a point, the value's number (arg1 to arg6)",
+			 (int)p->length, p->text, (int)(left < 24 ? left : 24), p->text + p->at);
+	else if (!left)
 		ip_error("'%.*s': %s is missing at its end", (int)p->length, p->text, what);
 	else
 		ip_error("'%.*s': %s is expected at '%.*s'", (int)p->length, p->text, what,

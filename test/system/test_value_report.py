@@ -372,6 +372,14 @@ def test_points(me):
     assert "'arg1' came with points, which are no calls: iprobe report --by 'value:arg1'" in (
         one_line(done)
     )
+    for words, chosen in ((["--value", "arg2=b"], 15), (["-f", "seen"], 30)):
+        done = me.iprobe("report", "--slowest", 3, *words, directory)
+        assert done.returncode == 0, repr(done)
+        assert f": the options choose {chosen} points and no calls: " in done.stderr, repr(done)
+    done = me.iprobe("report", "--slowest", 3, "--value", "arg2=c", directory)
+    assert "nothing meets 'arg2=c'" in done.stderr, repr(done)
+    done = me.iprobe("hist", "--by", "value:arg2", directory)
+    assert "points have no time: iprobe report --by 'value:arg2'" in one_line(done), repr(done)
     rows = report(me, directory, "--by", "value:arg2")["rows"]
     assert {r["value"]: r["points"] for r in rows} == {"a": 15, "b": 15}
     events = [

@@ -139,6 +139,7 @@ static void test_no_expressions(void **state)
 		{"(a*)", "a name is missing"},
 		{"\"\\x4\"", "a text of at most 64 bytes"},
 		{"a;b", "an operator or the end"},
+		{"ntohs(a) == 5", "cannot be called here, as by '(a) == 5': name what they take"},
 		{"a->b = 404", "== compares, in the place of '='"},
 		{"a:string)", "')' without '(' (one function for each option"},
 	};
