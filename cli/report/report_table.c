@@ -128,8 +128,11 @@ static void print_header(const struct cli_report *r)
 		ip_print(stdout, ", %s filtered", ip_format_count(t->session->filtered, lost));
 	if (t->processes > 1)
 		ip_print(stdout, ", %s processes", ip_format_count(t->processes, lost));
-	ip_print(stdout, ", %s thread%s, %s\n", ip_format_count(t->threads, threads),
-		 t->threads == 1 ? "" : "s", cli_reader_duration(t, duration));
+	/* calls that are only counted are not told apart by their threads */
+	if (t->threads || !t->session->payloads)
+		ip_print(stdout, ", %s thread%s", ip_format_count(t->threads, threads),
+			 t->threads == 1 ? "" : "s");
+	ip_print(stdout, ", %s\n", cli_reader_duration(t, duration));
 	cli_silent_note(t);
 	cli_filter_note(stdout, "", t->session);
 	ip_print(stdout, "\n");

@@ -4,9 +4,9 @@
  */
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/units.h"
 #include "hotpatcher/plan/filters_private.h"
 #include <ctype.h>
-#include <inttypes.h>
 #include <string.h>
 
 static int parse_number(const char *text, size_t length, uint32_t *ret)
@@ -117,14 +117,15 @@ bool ip_filters_any(const struct ip_filter_options *o)
 void ip_filters_describe(const struct ip_filter_options *o,
 			 void (*tell)(void *data, const char *text), void *data)
 {
-	char text[512];
+	char text[512], duration[24];
 
 	if (o->depth) {
 		snprintf(text, sizeof(text), "depth %u", o->depth);
 		tell(data, text);
 	}
 	if (o->min_duration_ns) {
-		snprintf(text, sizeof(text), "min-duration %" PRIu64 " ns", o->min_duration_ns);
+		snprintf(text, sizeof(text), "min-duration %s",
+			 ip_format_duration(o->min_duration_ns, duration));
 		tell(data, text);
 	}
 	for (size_t i = 0; i < o->nsamples; i++) {

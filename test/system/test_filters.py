@@ -99,7 +99,7 @@ def test_sample(me, program):
     [
         (["--sample", "4"], "sample 4", "a part of all"),
         (["--depth", "2"], "depth 2", "deeper calls"),
-        (["--min-duration", "1us"], "min-duration 1000 ns", "shorter calls"),
+        (["--min-duration", "1us"], "min-duration 1us", "shorter calls"),
         (["--thread", "*"], None, None),
     ],
 )
