@@ -299,6 +299,12 @@ size_t ip_syscall_flags_write(char *out, size_t size, const struct ip_syscall_ar
 	return at;
 }
 
+bool ip_syscall_error_restarts(unsigned number)
+{
+	return number == RESTARTSYS || number == RESTARTNOINTR || number == RESTARTNOHAND ||
+	       number == RESTART_RESTARTBLOCK;
+}
+
 const char *ip_syscall_error_name(unsigned number, char buffer[24])
 {
 	const char *name = strerrorname_np(number);

@@ -6,6 +6,7 @@
 #ifndef IP_SYSCALL_FLAGS_H
 #define IP_SYSCALL_FLAGS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,5 +43,7 @@ size_t ip_syscall_flags_write(char *out, size_t size, const struct ip_syscall_ar
 /* The name of an error: "ENOENT"; those by which the kernel restarts calls included. One without a
  * name is "errno N", in the buffer. */
 const char *ip_syscall_error_name(unsigned number, char buffer[24]);
+/* Whether the kernel begins calls that end so anew, unless a signal's handler runs. */
+bool ip_syscall_error_restarts(unsigned number);
 
 #endif

@@ -125,6 +125,25 @@ static void print_row(const struct cli_syscalls_table *t, const struct ip_syscal
 	ip_print(out, "\n");
 }
 
+/* Calls that the kernel broke off, to begin them again: most of them the program has not seen
+ * return. iprobe's own stops do it, too. */
+static void print_broken_off(const struct cli_syscalls_table *t, FILE *out)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < t->sums.n; i++)
+		for (size_t k = 0; k < t->sums.items[i].nby_error; k++)
+			if (ip_syscall_error_restarts(t->sums.items[i].by_error[k].number))
+				n += t->sums.items[i].by_error[k].count;
+	if (n)
+		ip_print(
+			out,
+			"%" PRIu64 " call%s (ERESTART...) %s broken off by a signal or a stop, as "
+			"iprobe's are, and begun\nagain, which counts as another call; the program "
+			"has seen no error, or EINTR of a handler.\n",
+			n, ip_plural(n), n == 1 ? "was" : "were");
+}
+
 /* Calls that are in the times, and not among those that have returned, or were not seen whole. */
 static void print_open(const struct cli_syscalls_table *t, const struct total *total, FILE *out)
 {
@@ -141,6 +160,7 @@ static void print_open(const struct cli_syscalls_table *t, const struct total *t
 	if (total->unknown)
 		ip_print(out, "The result of %" PRIu64 " call%s is not known.\n", total->unknown,
 			 ip_plural(total->unknown));
+	print_broken_off(t, out);
 	if (!total->open)
 		return;
 	for (size_t i = 0; i < t->sums.n; i++) {

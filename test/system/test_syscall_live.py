@@ -160,6 +160,24 @@ def test_interrupt_prints_the_table(traced, waiting):
     assert re.search(r"^Not returned: read 1 \(", done.stdout, re.M), done.stdout
 
 
+def test_calls_that_are_begun_again_are_told(traced):
+    """A stop breaks off a sleep, of which the program knows nothing."""
+    sleeping = traced.popen(["sleep", "1000"])
+    proc = start(traced, "syscalls", "-p", str(sleeping.pid))
+    for _ in range(2):
+        sleeping.send_signal(signal.SIGSTOP)
+        time.sleep(0.05)
+        sleeping.send_signal(signal.SIGCONT)
+        time.sleep(0.05)
+    proc.send_signal(signal.SIGINT)
+    done = actors.last_words(proc)
+    sleeping.kill()
+    sleeping.wait()
+    told = re.findall(r"^(\d+) calls \(ERESTART\.\.\.\) were broken off", done.stdout, re.M)
+    shown = re.findall(r"ERESTART_RESTARTBLOCK (\d+)", done.stdout)
+    assert told and told == [str(sum(map(int, shown)))] == ["2"], repr(done)
+
+
 def play_without_end(proc):
     proc.stdin.write("\n")
     proc.stdin.flush()
