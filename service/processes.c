@@ -344,7 +344,7 @@ static void identify(struct ip_service_process *p)
 		read_identity(dir, p);
 }
 
-bool ip_service_process_look_again(struct ip_service_process *process)
+bool ip_service_process_refresh(struct ip_service_process *process)
 {
 	struct ip_service_process p = *process;
 	_cleanup_close_ int dir = -1;

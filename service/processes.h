@@ -75,7 +75,7 @@ void ip_service_processes_clear(struct ip_service_processes *processes);
 
 /* Looks again at one that was found, which may have executed a program since. Returns false where
  * it has ended; *process is as it was then. */
-bool ip_service_process_look_again(struct ip_service_process *process);
+bool ip_service_process_refresh(struct ip_service_process *process);
 
 /* Sets the error for a choice of which no process was found. Returns -1. */
 int ip_service_none_found(const struct ip_service_choice *choice);

@@ -360,7 +360,7 @@ static void start_due(struct service *s, uint64_t now)
 		if (m->state != IP_SERVICE_WAITING || now < m->again_ns)
 			continue;
 		/* it may have executed a program since it was found */
-		if (m->gone || !ip_service_process_look_again(&m->process)) {
+		if (m->gone || !ip_service_process_refresh(&m->process)) {
 			m->state = IP_SERVICE_LEFT;
 			note_missed(s, m);
 			continue;

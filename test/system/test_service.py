@@ -219,7 +219,8 @@ def test_a_child_of_two_sessions_is_one_process(me, programs, targets, word):
     done = me.iprobe("trim", "-o", me.dir() / "part", "--json", "--process", new, directory)
     assert json.loads(done.stdout)["parts"][0]["events"] == events, repr(done)
     done = me.iprobe("split", "--by", "process", "-o", me.dir() / "part", "--json", directory)
-    found = {part["dir"].split(".")[-1]: part["events"] for part in json.loads(done.stdout)["parts"]}
+    parts = json.loads(done.stdout)["parts"]
+    found = {part["dir"].split(".")[-1]: part["events"] for part in parts}
     assert found[str(new)] == events, found
     # of another parent: the kernel has given the number again
     session = member(directory, new) / "iprobe/session"
@@ -245,7 +246,7 @@ def test_those_that_end_too_soon_are_told(me, programs, targets):
     proc.send_signal(signal.SIGINT)
     _, err = proc.communicate(timeout=60)
     assert proc.returncode == 0, err
-    told = re.findall(r"iprobe: (\d+) process(?:es)? \(([0-9, .]+)\) ended before .* own session", err)
+    told = re.findall(r"(\d+) process(?:es)? \(([0-9, .]+)\) ended before .* own session", err)
     assert len(told) == 1 and "no such process" not in err, err
     named = {int(pid) for pid in re.findall(r"\d+", told[0][1])}
     assert named <= set(brief) - listed(directory), (named, brief, listed(directory))
