@@ -221,7 +221,7 @@ def plan(mode, scratch):
             "system",
             "system",
             BUILD,
-            2700,
+            3600,
             scratch,
             programs,
             arguments=["-m", "not slow"] if quick else [],

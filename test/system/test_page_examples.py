@@ -37,13 +37,17 @@ ENDLESS = re.compile(
     r"iprobe (attach|top|hist \$.*--interval) ?(?!.*(--(duration|iterations|until|dry-run)))"
 )
 # these have no session, and go on until they are ended
-LIVE = re.compile(r"iprobe (syscalls|wait|darc) (?=.*(\$\(pidof|--name|--unit))(?!.*--duration)")
+LIVE = re.compile(
+    r"iprobe (syscalls|wait|darc) (?=.*(\$\(pidof|--name|--unit))(?!.*--(duration|status))"
+)
 # these ask a session that must be there already
 BESIDE = {
     "iprobe snapshot": "iprobe attach $(pidof server) --overwrite -o flight",
     "iprobe hist $": "iprobe attach $(pidof server) --payload hist -o flight",
     "iprobe attach $(pidof server) -f 'parse_*'": "iprobe attach $(pidof server) -f 'cache_*'",
     "iprobe attach $(pidof server) -f '!cache_*'": "iprobe attach $(pidof server)",
+    # a search that goes on
+    "iprobe darc --status": "iprobe darc -f handle_request --slower-than 10s $(pidof server)",
 }
 # in the page's place: sooner, and with names that are known when the test runs
 SOONER = [(r"--duration \d+s", "--duration 300ms"), (r"--delay 2s", "--delay 200ms")]

@@ -30,6 +30,11 @@ def kinds_of(folder):
     return kinds
 
 
+def text_of(field):
+    """A name of a thread: the kernel cuts it, also within a letter."""
+    return field.split(b"\0")[0].decode(errors="replace")
+
+
 def stream_events(path, kinds):
     data = path.read_bytes()
     at = 0
@@ -39,16 +44,16 @@ def stream_events(path, kinds):
         while inside < end:
             number, tsc, tid, _ = HEADER.unpack_from(data, inside)
             name, layout, fields = kinds[number]
-            values = layout.unpack_from(data, inside + HEADER.size)
+            values = [
+                text_of(value) if isinstance(value, bytes) else value
+                for value in layout.unpack_from(data, inside + HEADER.size)
+            ]
             yield {
                 "event": name,
                 "tsc": tsc,
                 "tid": tid,
                 "stream": path.name,
-                "fields": {
-                    field: value.split(b"\0")[0].decode() if isinstance(value, bytes) else value
-                    for field, value in zip(fields, values)
-                },
+                "fields": dict(zip(fields, values)),
             }
             inside += HEADER.size + layout.size
         at = end
