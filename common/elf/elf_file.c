@@ -131,6 +131,10 @@ static int check_tables(struct ip_elf_file *file, uint64_t size)
 	if (!lies_within(ehdr->e_phoff, ehdr->e_phnum * phdr_size, size))
 		return ip_error("%s: truncated ELF file: the program headers lie behind its end",
 				file->path);
+	/* libelf would take the file's first bytes for them */
+	if (ehdr->e_shoff == 0 && ehdr->e_shnum)
+		return ip_error("%s: corrupt ELF file: %u section headers that lie nowhere",
+				file->path, ehdr->e_shnum);
 	if (ehdr->e_shoff == 0)
 		return 0;
 	if (ehdr->e_shentsize != shdr_size)

@@ -277,6 +277,7 @@ static void test_wrong_fields(void **state)
 		{&elf.ehdr->e_shoff, 8, elf.size, "truncated ELF file: the section headers"},
 		{&elf.ehdr->e_shoff, 8, elf.size - 64, "truncated ELF file: the section headers"},
 		{&elf.ehdr->e_shoff, 8, UINT64_MAX - 15, "truncated ELF file: the section headers"},
+		{&elf.ehdr->e_shoff, 8, 0, "section headers that lie nowhere"},
 		{&elf.ehdr->e_shnum, 2, 200, "truncated ELF file: the section headers"},
 		{&elf.ehdr->e_shentsize, 2, 40, "section headers of 40 bytes"},
 		{&elf.phdrs[1].p_offset, 8, elf.size, "truncated ELF file: segment 1"},
