@@ -77,8 +77,10 @@ static bool goes_on_in(const struct ip_trace_reader *t, const struct ip_trace_pr
 	if (!later->began || !later->parent || later->member == p->member ||
 	    !has_recorders_numbers(t, p->member) || !has_recorders_numbers(t, later->member))
 		return false;
+	/* begins that rise: so no part goes on in itself, whatever a damaged trace says */
 	if (p->began)
-		return p->parent == later->parent && t->members[p->member]->end <= begin;
+		return p->parent == later->parent && t->members[p->member]->begin < begin &&
+		       t->members[p->member]->end <= begin;
 	return has_process(t, p->member, later->parent) && first_time(t, p) < begin;
 }
 

@@ -46,22 +46,11 @@ function heat(x) {
 let matches = null;
 
 function find(text) {
-  let wanted;
-  if (!text) {
+  const wanted = matcher(text);
+  if (wanted === undefined) return "no regular expression";
+  if (!wanted) {
     matches = null;
     return "";
-  }
-  const expression = /^\/(.*)\/?$/.exec(text);
-  if (expression) {
-    try {
-      const re = new RegExp(expression[1].replace(/\/$/, ""), "i");
-      wanted = name => re.test(name);
-    } catch (e) {
-      return "no regular expression";
-    }
-  } else {
-    const low = text.toLowerCase();
-    wanted = name => name.toLowerCase().includes(low);
   }
   matches = functions.map(f => wanted(f.name) || Boolean(f.short) && wanted(f.short));
   let n = 0, objects = 0, calls = 0, self = 0, all = 0;

@@ -159,3 +159,20 @@ function fill(box, now, nameOf) {
   box.replaceChildren(made);
   if (inside) box.focus();
 }
+
+/* What a search asks of a name, a regular expression between slashes or a part of it: a function;
+ * null where nothing is asked; undefined where it is no regular expression. */
+function matcher(text) {
+  if (!text) return null;
+  const expression = /^\/(.*)\/?$/.exec(text);
+  if (!expression) {
+    const low = text.toLowerCase();
+    return name => name.toLowerCase().includes(low);
+  }
+  try {
+    const re = new RegExp(expression[1].replace(/\/$/, ""), "i");
+    return name => re.test(name);
+  } catch (e) {
+    return undefined;
+  }
+}

@@ -73,18 +73,12 @@ const page = (function () {
   }
 
   function find(text) {
-    let wanted = null;
-    const expression = /^\/(.*)\/?$/.exec(text);
-    if (expression) {
-      try {
-        const re = new RegExp(expression[1].replace(/\/$/, ""), "i");
-        wanted = name => re.test(name);
-      } catch (e) {
-        $("found").textContent = "no regular expression";
-        view.search(null);
-        return;
-      }
-    } else if (text) wanted = name => name.toLowerCase().includes(text.toLowerCase());
+    const wanted = matcher(text);
+    if (wanted === undefined) {
+      $("found").textContent = "no regular expression";
+      view.search(null);
+      return;
+    }
     const n = view.search(wanted);
     $("found").textContent = !wanted ? "" : n ? plural(n, "function") : "nothing matches";
     document.body.dataset.matches = wanted ? n : "";
