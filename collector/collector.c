@@ -279,6 +279,7 @@ void ip_collector_stats(const struct ip_collector *c, struct ip_collector_stats 
 {
 	*ret = (struct ip_collector_stats){.events = c->events,
 					   .lost = c->lost_done + c->beyond,
+					   .unfinished = c->unfinished_done,
 					   .filtered = c->filtered_done,
 					   .invalid = c->invalid,
 					   .processes = ip_process_set_count(c->processes),
@@ -293,6 +294,7 @@ void ip_collector_stats(const struct ip_collector *c, struct ip_collector_stats 
 		if (slot->cur >> IP_POSITION_BITS == IP_NO_SUBBUF)
 			position -= position % IP_SUBBUF_WORDS;
 		ret->lost += slot->lost + c->slots[i].p.holes;
+		ret->unfinished += c->slots[i].p.holes;
 		ret->filtered += slot->filtered + slot->held;
 		if (position > c->slots[i].p.next_ordinal * IP_SUBBUF_WORDS)
 			ret->pending += position - c->slots[i].p.next_ordinal * IP_SUBBUF_WORDS;

@@ -23,6 +23,7 @@ struct ip_collector_stats {
 	uint64_t events;      /* written to the trace */
 	uint64_t lost;	      /* dropped: no room, no slot, or a hook that never came back */
 	uint64_t unserved;    /* those of lost whose thread got no slot */
+	uint64_t unfinished;  /* those of lost whose hook never came back, or not in time */
 	uint64_t filtered;    /* left out on purpose (filters.h) */
 	uint64_t overwritten; /* in sessions that overwrite */
 	uint64_t invalid;     /* words that were no record: the target wrote into its rings */

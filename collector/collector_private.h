@@ -43,6 +43,7 @@ struct ip_collector {
 	uint64_t events, invalid;
 	uint64_t unserved_before;  /* in areas that are no longer in use */
 	uint64_t lost_done;	   /* lost by claims that have ended */
+	uint64_t unfinished_done;  /* those of them whose hook never came back */
 	uint64_t filtered_done;	   /* left out in claims that have ended */
 	uint64_t max_size, beyond; /* beyond: events that did not fit into max_size */
 	/* nothing is written any more: max_size has been reached, or the disk is full */

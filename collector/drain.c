@@ -4,7 +4,9 @@
  *
  *   1. Take a sub-buffer of slot s when it is FULL. Or take it when it is OWNED, s has moved on to
  *      another sub-buffer (or to none), s.guard was seen 0 after that, and the sub-buffer is still
- *      the same: then no hook can have words in it that are still to be filled.
+ *      the same: then no hook can have words in it that are still to be filled. (Where a guard
+ *      stays, a handler may have left its hook by longjmp. Then the sub-buffer is taken after a
+ *      while, sooner if no word is missing or memory is short; its missing words count as lost.)
  *   2. Take sub-buffers only in order: the ordinal must be the next one that s has to deliver. A
  *      sub-buffer that was never in use is given back at once.
  *   3. Copy, check, write (packet_output.c, journal.h). Set TAKEN. Zero the sub-buffer. Set FREE
@@ -27,6 +29,9 @@
 /* longer than a hook needs to return after a signal handler has interrupted it */
 #define SUSPENSION_NS  1000000000ull
 #define STALE_GUARD_NS 200000000ull
+/* A sub-buffer with words that are still to be filled waits so much longer, if there is room. Where
+ * handlers follow each other without a pause, the hook below them may not get on for seconds. */
+#define UNFILLED_NS 5000000000ull
 
 /* Does step 3 up to the writing, for n words of the sub-buffer, word 0 included. Returns 1 if the
  * sub-buffer is to be freed when the packet is written (compressor.h). */
@@ -148,6 +153,24 @@ bool ip_drain_has_been_left(const struct ip_collector *c, const struct ip_ready 
 	return true;
 }
 
+/* Whether to wait for words that a hook in flight may still fill. The sub-buffer's thread has left
+ * it. It is the next one of its slot. */
+static bool is_unfilled(struct ip_collector *c, const struct ip_ready *r)
+{
+	const struct ip_claim *s = &c->slots[r->slot];
+	uint64_t guard = __atomic_load_n(&c->area->slots[r->slot].guard, __ATOMIC_ACQUIRE);
+	struct ip_checked_records found;
+
+	if (!ip_drain_still_is(c, r) || !guard || guard != s->guard ||
+	    ip_now_ns() - s->guard_since >= UNFILLED_NS ||
+	    __atomic_load_n(&c->area->header->nfree, __ATOMIC_RELAXED) <
+		    (int32_t)(c->area->nsubbufs / 4))
+		return false;
+	memcpy(c->copy, c->area->data + (uint64_t)r->subbuf * IP_SUBBUF_SIZE, IP_SUBBUF_SIZE);
+	ip_record_check(c->copy, IP_SUBBUF_WORDS, s->p.last, c->records, &found);
+	return found.holes;
+}
+
 int ip_drain_by_order(const void *a, const void *b)
 {
 	const struct ip_ready *x = a, *y = b;
@@ -191,6 +214,8 @@ int ip_drain_full(struct ip_collector *c, bool quiet)
 			continue;
 		}
 		if (r->ordinal != s->p.next_ordinal) /* step 2 */
+			continue;
+		if (!quiet && !(c->gone && c->gone[r->slot]) && is_unfilled(c, r))
 			continue;
 		kept = take(c, r->slot, r->subbuf, IP_SUBBUF_WORDS,
 			    c->area->subbufs[r->subbuf].lost);
@@ -314,6 +339,7 @@ void ip_drain_release(struct ip_collector *c, uint32_t index)
 	ip_drain_settle(c); /* if this fails, the next write will fail, too */
 	next = c->slots[index].p;
 	next.lost_before += c->area->slots[index].lost + next.holes;
+	c->unfinished_done += next.holes;
 	next.holes = 0;
 	next.released = 1;
 	/* Without this note another iprobe would find a thread that has ended, and release its slot

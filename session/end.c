@@ -277,6 +277,7 @@ int ip_session_finish(struct ip_session *s, enum ip_end_reason reason)
 	if (s->options->overwrite)
 		ip_trace_add_overwritten(s->trace, stats.overwritten);
 	sum->unserved = stats.unserved;
+	sum->unfinished = stats.unfinished;
 	sum->invalid = stats.invalid;
 	sum->filtered = stats.filtered;
 	if (ip_filters_any(&s->options->filters))

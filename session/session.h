@@ -166,7 +166,9 @@ struct ip_session_summary {
 	uint64_t renewed_latest_ns; /* by how much one of them may last longer; UINT64_MAX: unknown
 				     */
 	char renewed_last[192];	    /* thread and system call of the last one */
-	uint64_t events, lost, unserved, invalid;
+	/* unserved, unfinished: those of lost whose thread got no slot, and whose hook never came
+	 * back */
+	uint64_t events, lost, unserved, unfinished, invalid;
 	bool rotates; /* the session was begun with --rotate */
 	/* what was removed; events and written count what is left */
 	struct ip_trace_rotated rotated;

@@ -206,6 +206,8 @@ static void print_json(const struct cli_record_options *options, const struct ip
 	cli_json_renewed(&j, s);
 	ip_json_uint(&j, "events", s->events);
 	ip_json_uint(&j, "lost", s->lost);
+	if (s->unfinished)
+		ip_json_uint(&j, "unfinished", s->unfinished);
 	ip_json_uint(&j, "invalid", s->invalid);
 	ip_json_uint(&j, "filtered", s->filtered);
 	if (s->counting)
@@ -406,6 +408,7 @@ int cli_command_code(int status)
 
 void cli_record_losses(const struct ip_session_summary *s, const char *dir)
 {
+	const uint64_t full = s->lost > s->unfinished ? s->lost - s->unfinished : 0;
 	char lost[32], size[16], waited[16], length[16];
 
 	if (s->end == IP_END_SIZE_LIMIT)
@@ -421,19 +424,25 @@ void cli_record_losses(const struct ip_session_summary *s, const char *dir)
 			 "iprobe: ended early: recording stopped: there is no space left for %s; "
 			 "%s events recorded until then were dropped\n",
 			 dir, ip_format_count(s->lost, lost));
-	else if (s->lost && cli_end_time_starved(s))
+	else if (full && cli_end_time_starved(s))
 		ip_print(stderr,
 			 "iprobe: %s event%s lost (the rings were full while iprobe waited for a "
 			 "CPU, for %s of %s%s: select fewer functions)\n",
-			 ip_format_count(s->lost, lost), ip_plural(s->lost),
+			 ip_format_count(full, lost), ip_plural(full),
 			 ip_format_ns(s->end_time.queued_recording, waited),
 			 ip_format_ns(s->end_time.recording, length),
 			 s->end_time.prioritized ? "" : "; busy CPUs, no CAP_SYS_NICE");
-	else if (s->lost)
+	else if (full)
 		ip_print(stderr,
 			 "iprobe: %s event%s lost (the rings were full: select fewer functions, or "
 			 "give more --memory)\n",
-			 ip_format_count(s->lost, lost), ip_plural(s->lost));
+			 ip_format_count(full, lost), ip_plural(full));
+	if (s->unfinished)
+		ip_print(
+			stderr,
+			"iprobe: %s event%s lost (interrupted by signal handlers that did not come "
+			"back in time: see MEMORY AND LOSSES in iprobe-concepts(7))\n",
+			ip_format_count(s->unfinished, lost), ip_plural(s->unfinished));
 }
 
 void cli_record_summary(const struct cli_record_options *options,

@@ -175,6 +175,74 @@ static void test_suspect_ones(void **state)
 	assert_int_equal(r.area->header->nfree, nfree + 1);
 }
 
+static void put_left(uint32_t subbuf, uint64_t ordinal)
+{
+	put_full(subbuf, ordinal);
+	r.area->subbufs[subbuf].state = IP_SUBBUF_OWNED;
+}
+
+/* While handlers follow each other, the hook below them does not get on. A word that it has
+ * reserved is waited for, and no other sub-buffer of the thread overtakes it. */
+static void test_unfilled_ones(void **state)
+{
+	uint64_t *w;
+
+	(void)state;
+	put_left(3, 0);
+	put_left(4, 1);
+	w = fake_words(&r, 3);
+	w[100] = 0;
+	r.area->slots[SLOT].guard = 0x7000;
+	assert_int_equal(drain(), 0);
+	r.collector->slots[SLOT].guard_since -= SECOND_NS;
+	assert_int_equal(drain(), 0);
+	assert_int_equal(stats().events, 0);
+	/* the hook has filled its word, and is still in flight */
+	w[100] = w[99] + (1 << 3);
+	assert_int_equal(drain(), 2);
+	assert_int_equal(stats().events, 2 * EVENTS);
+	assert_int_equal(stats().lost, 0);
+	/* it never comes back */
+	put_left(5, 2);
+	put_left(6, 3);
+	fake_words(&r, 5)[100] = 0;
+	assert_int_equal(drain(), 0);
+	r.collector->slots[SLOT].guard_since -= 5 * SECOND_NS;
+	assert_int_equal(drain(), 2);
+	assert_int_equal(stats().events, 4 * EVENTS - 1);
+	assert_int_equal(stats().lost, 1);
+	assert_int_equal(stats().unfinished, 1);
+}
+
+/* Memory is short, the thread has ended, or nothing runs any more: there is no waiting. */
+static void test_unfilled_ones_are_taken_at_once(void **state)
+{
+	uint8_t gone[IP_AREA_SLOTS] = {0};
+
+	(void)state;
+	put_left(3, 0);
+	fake_words(&r, 3)[100] = 0;
+	r.area->slots[SLOT].guard = 0x7000;
+	assert_int_equal(drain(), 0);
+	r.collector->slots[SLOT].guard_since -= SECOND_NS;
+	assert_int_equal(drain(), 0);
+	r.area->header->nfree = r.area->nsubbufs / 4 - 1;
+	assert_int_equal(drain(), 1);
+	r.area->header->nfree = r.area->nsubbufs;
+	put_left(4, 1);
+	fake_words(&r, 4)[100] = 0;
+	assert_int_equal(drain(), 0);
+	gone[SLOT] = 1;
+	r.collector->gone = gone;
+	assert_int_equal(drain(), 1);
+	r.collector->gone = NULL;
+	put_left(5, 2);
+	fake_words(&r, 5)[100] = 0;
+	assert_int_equal(drain(), 0);
+	assert_int_equal(ip_drain_full(r.collector, true), 1);
+	assert_int_equal(stats().unfinished, 3);
+}
+
 /* Nobody else's is touched, whatever the descriptors say. */
 static void test_other_states(void **state)
 {
@@ -533,6 +601,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_full_ones, begin, end),
 		cmocka_unit_test_setup_teardown(test_owned_ones, begin, end),
 		cmocka_unit_test_setup_teardown(test_suspect_ones, begin, end),
+		cmocka_unit_test_setup_teardown(test_unfilled_ones, begin, end),
+		cmocka_unit_test_setup_teardown(test_unfilled_ones_are_taken_at_once, begin, end),
 		cmocka_unit_test_setup_teardown(test_other_states, begin, end),
 		cmocka_unit_test_setup_teardown(test_order, begin, end),
 		cmocka_unit_test_setup_teardown(test_one_that_was_never_used, begin, end),
