@@ -11,7 +11,7 @@ BUILD_CLANG = os.path.join(ROOT, "build-clang")
 EMULATED = 8  # times slower a machine is that qemu emulates, at least
 SPARE = 5  # times slower is what runs in the CPU time that others leave, at most
 
-PYTEST = [sys.executable, "-B", "-m", "pytest", "-v", "--no-header", "--tb=short", "--durations=5"]
+PYTEST = [sys.executable, "-B", "-m", "pytest", "-v", "--no-header", "--tb=short", "--durations=40"]
 
 SANITIZER_ENV = {
     # LeakSanitizer stops its own process by ptrace, which does not go together with a tool that

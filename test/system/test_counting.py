@@ -117,7 +117,7 @@ def test_overload_loses_exactly_what_it_says(actor, programs, threads, memory_si
     "actor,threads", [("root", 1), ("user", 2), ("root", 8)], indirect=["actor"]
 )
 def test_overload_of_seconds_loses_exactly_what_it_says(actor, programs, threads):
-    test_overload_loses_exactly_what_it_says(actor, programs, threads, "8M", 2000000)
+    test_overload_loses_exactly_what_it_says(actor, programs, threads, "8M", 1000000)
 
 
 def test_tiny_memory_does_lose(me, programs):

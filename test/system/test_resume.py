@@ -131,7 +131,7 @@ def check(actor, target, directory, summary, total):
 
 def kill_often(actor, programs, targets, kills, seed, *options):
     rng = random.Random(seed)
-    target, directory, proc = begin(actor, programs, targets, 400000, *options)
+    target, directory, proc = begin(actor, programs, targets, 100000, *options)
     target.say()
     early = 0
     end = time.monotonic() + SECONDS
