@@ -78,7 +78,7 @@ static int add_wanted(struct finder *f, const struct ip_darc_sample *samples, si
 
 		if (!samples[i].call)
 			continue;
-		w.run = samples[i].operation->run;
+		w.run = samples[i].call->run;
 		w.start = samples[i].call->start;
 		if (ip_array_grow(&f->wanted, f->nwanted, sizeof(w)) < 0)
 			return -1;

@@ -41,11 +41,18 @@ struct judge {
 	double *usual, *beside;
 };
 
+/* 0: a call; else IP_FTREE_QUEUED or IP_FTREE_SERVED. */
+static uint64_t where(const struct ip_ftree *t, uint32_t node)
+{
+	return ip_ftree_is_elsewhere(&t->nodes[node]) ? t->nodes[node].call_site : 0;
+}
+
 static bool same_path(const struct ip_ftree *t, uint32_t a, uint32_t b)
 {
 	if (t->nodes[a].depth != t->nodes[b].depth)
 		return false;
-	while (a != b && a != IP_FTREE_NONE && t->nodes[a].function == t->nodes[b].function) {
+	while (a != b && a != IP_FTREE_NONE && t->nodes[a].function == t->nodes[b].function &&
+	       where(t, a) == where(t, b)) {
 		a = t->nodes[a].parent;
 		b = t->nodes[b].parent;
 	}

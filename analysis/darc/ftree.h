@@ -7,6 +7,7 @@
 #ifndef IP_FTREE_H
 #define IP_FTREE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,12 +20,17 @@
 #define IP_FTREE_SITES_MOST    1024u
 #define IP_FTREE_CHILDREN_MOST 8192u
 
+/* In the place of a call site: the time in which an object waited to be served by a function, and
+ * the call of it, in another thread, that served it (handovers.h). */
+#define IP_FTREE_QUEUED (UINT64_MAX - 1)
+#define IP_FTREE_SERVED UINT64_MAX
+
 struct ip_ftree_node {
 	uint32_t parent; /* IP_FTREE_NONE: of F0 */
 	uint32_t function;
 	uint32_t depth;	    /* 0: F0 */
 	uint32_t member;    /* whose address call_site is (analysis/read/members.h) */
-	uint64_t call_site; /* the return address; 0: not known */
+	uint64_t call_site; /* the return address; 0: not known; or IP_FTREE_QUEUED, _SERVED */
 	uint32_t nchildren;
 };
 
@@ -35,6 +41,12 @@ struct ip_ftree {
 	uint32_t *index;
 	size_t size;
 };
+
+/* Whether a node is what was waited for in another thread; so its call site is none. */
+static inline bool ip_ftree_is_elsewhere(const struct ip_ftree_node *node)
+{
+	return node->call_site >= IP_FTREE_QUEUED;
+}
 
 /* Makes the node of F0. The caller clears *ret in any case. Returns 0, or -1 with an error. */
 int ip_ftree_begin(struct ip_ftree *ret, uint32_t function);

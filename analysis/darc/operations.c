@@ -23,7 +23,7 @@ struct ip_darc_builder {
 	struct ip_darc_builder_options options;
 	struct open_call *stack;
 	size_t n, room;
-	size_t run;
+	size_t run, own_run; /* own_run: of the operations; run: of the calls that begin now */
 	bool spoilt, failed;
 	uint64_t nspoilt;
 	struct ip_darc_call *unused; /* a list by next */
@@ -99,7 +99,19 @@ void ip_darc_builder_run(struct ip_darc_builder *b, size_t run)
 {
 	b->nspoilt += b->n > 0;
 	drop_all(b);
+	b->run = b->own_run = run;
+}
+
+void ip_darc_builder_switch(struct ip_darc_builder *b, size_t run)
+{
 	b->run = run;
+}
+
+bool ip_darc_builder_operation(const struct ip_darc_builder *b, uint64_t *ret_start)
+{
+	if (b->n)
+		*ret_start = b->stack[0].start;
+	return b->n > 0;
 }
 
 static uint32_t fail(struct ip_darc_builder *b, const char *why)
@@ -168,8 +180,10 @@ uint32_t ip_darc_builder_enter(struct ip_darc_builder *b, uint32_t function, uin
 		o->call = node >= IP_FTREE_FULL ? NULL : take_call(b);
 		if (!o->call && node != IP_FTREE_FULL)
 			return fail_of_memory(b);
-		if (o->call)
+		if (o->call) {
 			o->call->node = node;
+			o->call->run = b->run;
+		}
 	}
 	return ++b->n;
 }
@@ -230,7 +244,7 @@ static void end_operation(struct ip_darc_builder *b, struct ip_darc_call *call, 
 	struct ip_darc_operation operation = {.start = call->start,
 					      .ticks = call->ticks + queued,
 					      .queued = queued,
-					      .run = b->run,
+					      .run = b->own_run,
 					      .call = call};
 
 	if (b->options.own && b->ntouched) {
@@ -250,7 +264,7 @@ static void end_operation(struct ip_darc_builder *b, struct ip_darc_call *call, 
 static void tell_call(const struct ip_darc_builder *b, const struct ip_darc_call *call,
 		      const struct open_call *open, uint64_t tsc, uint64_t queued)
 {
-	const struct ip_darc_call_end ended = {.run = b->run,
+	const struct ip_darc_call_end ended = {.run = b->own_run,
 					       .operation = b->stack[0].start,
 					       .node = call->node,
 					       .start = call->start,

@@ -24,6 +24,7 @@ struct ip_darc_call {
 	uint64_t sum, count; /* of all calls of the node in the same call of the node above */
 	struct ip_darc_call *callees, *next; /* the first one; the next one of the node above */
 	uint32_t node;
+	uint32_t run; /* of the trace: in which thread */
 };
 
 struct ip_darc_operation {
@@ -84,6 +85,11 @@ void ip_darc_builder_destroy(struct ip_darc_builder *builder);
 
 /* The calls that follow are of another thread. */
 void ip_darc_builder_run(struct ip_darc_builder *builder, size_t run);
+/* The calls that follow are parts of the operation that is open, in another thread, or in its own
+ * one again. */
+void ip_darc_builder_switch(struct ip_darc_builder *builder, size_t run);
+/* The begin of the operation that is open. Returns false where there is none. */
+bool ip_darc_builder_operation(const struct ip_darc_builder *builder, uint64_t *ret_start);
 /* A call begins in the thread. queued: the ticks for which others had had its CPU by then;
  * 0: that is not known. Returns its number, which tells whether it is a part of an operation: 0 is
  * none. Returns 0 with an error in ip_darc_builder_failed() where memory ran out, or the user wants

@@ -29,7 +29,92 @@ struct reader {
 	size_t nranges;
 	uint64_t nseen;				    /* operations, of whatever duration */
 	const struct ip_darc_read_options *options; /* NULL: latencies are read */
+	size_t run, handover;			    /* the next one that may be of the run */
 };
+
+/* Of a call within the serving. */
+struct served_call {
+	uint64_t end;
+	uint32_t number; /* for the builder */
+};
+
+/* The calls within the serving, as far as they lie in the wait. calls: room for all. */
+static void put_events(struct reader *r, const struct ip_handover *h, uint64_t from, uint64_t to,
+		       struct served_call *calls)
+{
+	for (size_t i = 0; i < h->n; i++)
+		calls[i].end = to;
+	for (size_t i = 0; i < h->n; i++)
+		if (h->events[i].begin != UINT32_MAX && h->events[i].tsc < to)
+			calls[h->events[i].begin].end = h->events[i].tsc;
+	for (size_t i = 0; i < h->n; i++) {
+		const struct ip_handover_event *e = &h->events[i], *begin;
+
+		if (e->begin == UINT32_MAX) {
+			if (e->tsc < to && calls[i].end > from)
+				calls[i].number = ip_darc_builder_enter(
+					r->builder, e->function, e->member,
+					r->plain ? 0 : e->call_site, e->tsc, 0);
+			continue;
+		}
+		begin = &h->events[e->begin];
+		if (calls[e->begin].number)
+			ip_darc_builder_leave(r->builder, calls[e->begin].number, begin->tsc,
+					      calls[e->begin].end,
+					      from > begin->tsc ? from - begin->tsc : 0);
+	}
+}
+
+/* What the thread has waited for becomes a part of the call that it is in. The time before the
+ * wait, in which the other thread had begun, counts for nothing. */
+static void put_handover(struct reader *r, const struct ip_handover *h)
+{
+	const uint64_t from = h->from > h->given ? h->from : h->given,
+		       to = h->to < h->end ? h->to : h->end,
+		       begin = h->start > from ? h->start : from;
+	struct served_call *calls = calloc(h->n + 1, sizeof(*calls));
+	uint32_t number;
+
+	if (!calls) {
+		r->failed = true;
+		ip_error("out of memory");
+		return;
+	}
+	if (begin > from && from < to) {
+		number = ip_darc_builder_enter(r->builder, h->server, r->member, IP_FTREE_QUEUED,
+					       from, 0);
+		ip_darc_builder_leave(r->builder, number, from, begin < to ? begin : to, 0);
+	}
+	if (to > begin) {
+		ip_darc_builder_switch(r->builder, h->server_run);
+		number = ip_darc_builder_enter(r->builder, h->server, r->member, IP_FTREE_SERVED,
+					       h->start, 0);
+		put_events(r, h, from, to, calls);
+		ip_darc_builder_leave(r->builder, number, h->start, to,
+				      from > h->start ? from - h->start : 0);
+		ip_darc_builder_switch(r->builder, h->run);
+	}
+	free(calls);
+}
+
+/* The thread has an event: a wait may have ended with it. */
+static void pass(struct reader *r, uint64_t ts)
+{
+	const struct ip_handovers *all = r->options ? r->options->handovers : NULL;
+	const struct ip_handover *h;
+	uint64_t start;
+
+	if (!all || r->skips || !ip_darc_builder_operation(r->builder, &start))
+		return;
+	for (; r->handover < all->n; r->handover++) {
+		h = &all->items[r->handover];
+		if (h->run != r->run || h->operation > start ||
+		    (h->operation == start && h->to > ts))
+			break;
+		if (h->operation == start && h->to == ts)
+			put_handover(r, h);
+	}
+}
 
 static void on_values(void *context, const uint64_t *payload)
 {
@@ -46,6 +131,7 @@ static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 		frame->flags & IP_FRAME_JOINED || r->plain ? 0 : ip_recording_call_site(r->payload);
 
 	(void)depth;
+	pass(r, frame->start);
 	if (!r->skips)
 		frame->tag = ip_darc_builder_enter(
 			r->builder, frame->function, r->member, site, frame->start,
@@ -54,6 +140,7 @@ static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 
 static void leave(struct reader *r, const struct ip_frame *frame, uint64_t ts)
 {
+	pass(r, ts);
 	if (r->skips || !frame->tag)
 		return;
 	if (frame->flags & (IP_FRAME_SUSPECT | IP_FRAME_EARLIER))
@@ -97,6 +184,9 @@ static void on_run(void *context, const struct ip_thread_packets *run)
 	ip_darc_builder_run(r->builder, run - r->trace->runs);
 	r->skips = r->tid && r->tid != run->tid;
 	r->member = run->member;
+	r->run = run - r->trace->runs;
+	if (r->options && r->options->handovers)
+		r->handover = ip_handovers_at(r->options->handovers, r->run, 0);
 	r->began = false;
 	ip_preemption_clear(&r->preemption);
 	if (r->states && !r->skips &&

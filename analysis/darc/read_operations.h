@@ -8,6 +8,7 @@
 #define IP_DARC_READ_OPERATIONS_H
 
 #include "analysis/callstack/trace.h"
+#include "analysis/darc/handovers.h"
 #include "analysis/darc/latency_peaks.h"
 #include "analysis/darc/operations.h"
 #include "analysis/profile/histogram.h"
@@ -55,6 +56,8 @@ struct ip_darc_read_options {
 	/* Operations that began before are left out, and so is the first one of each thread behind
 	 * it: probes have changed. 0: none are. */
 	uint64_t since;
+	/* what operations waited for in other threads; NULL: nothing is known */
+	const struct ip_handovers *handovers;
 	/* tells of return addresses whether calls are made by the function around them; NULL: all
 	 * of these functions were recorded */
 	struct ip_symbolizer *places;

@@ -131,6 +131,42 @@ static void take_ranges(struct ip_darc_search *s, const struct ip_darc_search *p
 						      .most = profile->ranges[i].most};
 }
 
+/* Reads the operations of the ranges, once more where they went on in other threads: which these
+ * are is known only when all have been read. */
+static int read_ranges(struct ip_darc_search *s, struct ip_trace_reader *trace,
+		       const struct ip_darc_read_options *read, size_t n)
+{
+	struct ip_darc_read_options options = *read;
+	struct ip_darc_range first[2] = {s->ranges[0], s->ranges[1]};
+	const struct ip_darc_operations *operations[2] = {&first[0].operations,
+							  &first[1].operations};
+	struct ip_handovers handovers = {0};
+	struct ip_ftree ftree = {0};
+	uint64_t seen;
+	int ret = 0;
+
+	if (s->options.nhandovers) {
+		options.own = false;
+		options.depth = 0;
+		options.handovers = NULL;
+		ret = ip_ftree_begin(&ftree, read->function);
+		if (ret == 0)
+			ret = ip_darc_operations_read(trace, &options, &ftree, first, n, &seen);
+		if (ret == 0)
+			ret = ip_handovers_find(trace, s->options.handovers, s->options.nhandovers,
+						operations, n, read->waits, &handovers);
+		options = *read;
+		options.handovers = &handovers;
+	}
+	if (ret == 0)
+		ret = ip_darc_operations_read(trace, &options, &s->ftree, s->ranges, n, &s->seen);
+	for (size_t i = 0; i < 2; i++)
+		ip_darc_operations_clear(&first[i].operations);
+	ip_ftree_clear(&ftree);
+	ip_handovers_clear(&handovers);
+	return ret;
+}
+
 static int find_variance(struct ip_darc_search *s, struct ip_trace_reader *trace,
 			 const struct ip_darc_read_options *read)
 {
@@ -141,7 +177,7 @@ static int find_variance(struct ip_darc_search *s, struct ip_trace_reader *trace
 	}
 	s->ranges[0] = (struct ip_darc_range){
 		.to_ns = UINT64_MAX, .count = s->latencies.bins.count, .most = VARIANCE_MOST};
-	if (ip_darc_operations_read(trace, read, &s->ftree, s->ranges, 1, &s->seen) < 0)
+	if (read_ranges(s, trace, read, 1) < 0)
 		return -1;
 	s->state = IP_DARC_FOUND;
 	return ip_variances_find(&s->ftree, &s->ranges[0].operations, &s->variances);
@@ -205,8 +241,7 @@ int ip_darc_search(struct ip_trace_reader *trace, struct ip_trace_waits *waits,
 	}
 	ret->ranges[0].most = o->decision_operations;
 	options.peak_from = (double)ret->ranges[0].from_ns * options.ticks_per_ns;
-	if (ip_darc_operations_read(trace, &read, &ret->ftree, ret->ranges,
-				    ret->ranges[1].most ? 2 : 1, &ret->seen) < 0 ||
+	if (read_ranges(ret, trace, &read, ret->ranges[1].most ? 2 : 1) < 0 ||
 	    ip_root_causes_find(&ret->ftree, &ret->ranges[0].operations, &ret->ranges[1].operations,
 				&options, &ret->causes) < 0)
 		return -1;
@@ -250,6 +285,8 @@ const char *ip_darc_cause_kind(const struct ip_darc_search *s, size_t cause,
 	if (part && part->kind == IP_CAUSE_UNKNOWN)
 		part = NULL;
 	*ret_part = part;
+	if (s->ftree.nodes[s->causes.items[cause].node].call_site == IP_FTREE_QUEUED)
+		return "queued";
 	switch (stop) {
 	case IP_DARC_OWN:
 		return part ? ip_cause_kind_name(part->kind) : "self";

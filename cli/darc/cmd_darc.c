@@ -11,6 +11,7 @@
 
 #include "cli/cli.h"
 #include "cli/darc/darc_command.h"
+#include "cli/darc/darc_handovers.h"
 #include "cli/darc/darc_html.h"
 #include "cli/darc/darc_live.h"
 #include "cli/darc/darc_load.h"
@@ -41,6 +42,11 @@ static const char help[] =
 	"      --tid TID        those in this thread only\n"
 	"      --process PROC   those in this process only: a pid, or a name with wildcards\n"
 	"how it is searched:\n"
+	"      --handover 'GIVER(VALUE)=SERVER(VALUE)'\n"
+	"                       of a trace: a call of SERVER in another thread serves what a call "
+	"of "
+	"GIVER with\n"
+	"                       the same value handed over, and the search goes on in it\n"
 	"      --by variance    which call paths make the latency vary, in the place of root "
 	"causes\n"
 	"      --start-ops N    the peaks are looked at after N calls, not before (default 100)\n"
@@ -85,6 +91,7 @@ struct command {
 	const char *resume; /* a file; NULL: nothing is kept */
 	bool status;
 	double budget; /* a share; 0: none */
+	struct cli_darc_handovers handovers;
 };
 
 enum {
@@ -98,6 +105,7 @@ enum {
 	OPT_MOST,
 	OPT_DURATION,
 	OPT_KERNEL,
+	OPT_HANDOVER,
 	OPT_HTML,
 	OPT_RESUME,
 	OPT_BUDGET,
@@ -193,6 +201,8 @@ static int take(const char *command, int option, void *context)
 		return ip_kernel_choice_parse(optarg, &c->kernel.groups, &c->kernel.optional) < 0
 			       ? cli_usage(command, "%s", ip_error_message())
 			       : -1;
+	case OPT_HANDOVER:
+		return cli_darc_handovers_take(command, &c->handovers);
 	case OPT_HTML:
 		c->html = optarg;
 		return *optarg ? -1 : cli_usage(command, "--html needs the name of a file");
@@ -222,7 +232,9 @@ static int show(const char *dir, struct command *c)
 	int ret = cli_darc_open(dir, &c->filter, !c->options.variance, &t);
 
 	if (ret == 0)
-		ret = cli_darc_find_function(&t, c->filter.functions, &c->options.function);
+		ret = cli_darc_find_function(&t, "-f", c->filter.functions, &c->options.function);
+	if (ret == 0)
+		ret = cli_darc_handovers_find(&c->handovers, &t, &c->options);
 	if (ret == 0)
 		ret = cli_filter_check(t.trace, &c->filter);
 	if (ret == 0) {
@@ -242,6 +254,7 @@ static int show(const char *dir, struct command *c)
 	if (ret == 0)
 		ret = cli_reader_check_stdout();
 	cli_darc_clear(&t);
+	cli_darc_handovers_clear(&c->handovers);
 	return ret;
 }
 
@@ -331,6 +344,7 @@ int cmd_darc(int argc, char **argv)
 		{"slower-than", required_argument, NULL, OPT_SLOWER},
 		{"percentile", required_argument, NULL, OPT_PERCENTILE},
 		{"by", required_argument, NULL, OPT_BY},
+		{"handover", required_argument, NULL, OPT_HANDOVER},
 		{"start-ops", required_argument, NULL, OPT_START},
 		{"decision-ops", required_argument, NULL, OPT_DECISION},
 		{"maxcount-percentage", required_argument, NULL, OPT_MAXCOUNT},
@@ -371,9 +385,11 @@ int cmd_darc(int argc, char **argv)
 		return code;
 	is_command = optind < argc && optind > 1 && !strcmp(argv[optind - 1], "--");
 	is_live = is_command || (argc - optind == 1 && is_process(argv[optind], &c.pid));
-	if (is_live && (c.options.variance || c.filter.process))
+	if (is_live && (c.options.variance || c.filter.process || c.handovers.n))
 		return cli_usage(argv[0], "%s is for traces",
-				 c.filter.process ? "--process" : "--by variance");
+				 c.filter.process ? "--process"
+				 : c.handovers.n  ? "--handover"
+						  : "--by variance");
 	if (is_live && c.filter.tid)
 		c.options.tid = c.filter.tid;
 	if (!c.options.decision_operations)

@@ -169,7 +169,7 @@ int cli_compare_calls(const char *dir, const struct cli_compare_options *o)
 	int ret = cli_darc_open(dir, o->filter, true, &t);
 
 	if (ret == 0)
-		ret = cli_darc_find_function(&t, o->filter->functions, &function);
+		ret = cli_darc_find_function(&t, "--of", o->filter->functions, &function);
 	if (ret == 0)
 		ret = cli_filter_check(t.trace, o->filter);
 	if (ret == 0)

@@ -216,6 +216,9 @@ static int json_node(struct ip_json *j, const struct cli_darc *d, uint32_t node)
 	ip_json_string(j, "module",
 		       ip_recording_module_name(s->session, &s->session->functions[n->function]));
 	ip_json_string(j, "call_site", at);
+	if (ip_ftree_is_elsewhere(n))
+		ip_json_string(j, "handover",
+			       n->call_site == IP_FTREE_QUEUED ? "queued" : "served");
 	ip_json_bool(j, "root_cause", f->cause);
 	ip_json_uint(j, "looked_at", f->operations);
 	ip_json_uint(j, "maxcount", f->maxcount);

@@ -109,8 +109,8 @@ static int search_moment(struct cli_darc_live_search *l, struct cli_darc_trace *
 	_cleanup_free_ char *f0 = l->f0 ? ip_selection_quote(l->f0, strlen(l->f0)) : NULL;
 	struct ip_darc_options search = o->search;
 
-	if ((l->f0 && !f0) ||
-	    cli_darc_find_function(seen, f0 ? f0 : o->session.functions, &search.function) < 0)
+	if ((l->f0 && !f0) || cli_darc_find_function(seen, "-f", f0 ? f0 : o->session.functions,
+						     &search.function) < 0)
 		return -1;
 	search.since = last_change(l, seen->trace->session);
 	search.places = seen->places;

@@ -40,7 +40,8 @@ void cli_darc_clear(struct cli_darc_trace *t)
 	*t = (struct cli_darc_trace){0};
 }
 
-int cli_darc_find_function(const struct cli_darc_trace *t, const char *selection, uint32_t *ret)
+int cli_darc_find_function(const struct cli_darc_trace *t, const char *option,
+			   const char *selection, uint32_t *ret)
 {
 	_cleanup_free_ bool *selected = cli_reader_select(t->trace, selection);
 	uint32_t first = 0, second = 0;
@@ -57,7 +58,7 @@ int cli_darc_find_function(const struct cli_darc_trace *t, const char *selection
 		return -1;
 	*ret = first;
 	return n == 1 ? 0
-		      : ip_error("-f %s means several functions (%s, %s%s): one can be searched",
+		      : ip_error("%s %s means several functions (%s, %s%s): name one", option,
 				 selection, ip_names_get(t->names, first),
 				 ip_names_get(t->names, second), n > 2 ? ", ..." : "");
 }

@@ -23,10 +23,10 @@ int cli_darc_open(const char *dir, const struct cli_filter *filter, bool kernel,
 		  struct cli_darc_trace *ret);
 void cli_darc_clear(struct cli_darc_trace *trace);
 
-/* The function that a selection means. Returns 0, or -1 with an error: it means none, or several.
- */
-int cli_darc_find_function(const struct cli_darc_trace *trace, const char *selection,
-			   uint32_t *ret);
+/* The function that a selection means. option: its name, for messages. Returns 0, or -1 with an
+ * error: it means none, or several. */
+int cli_darc_find_function(const struct cli_darc_trace *trace, const char *option,
+			   const char *selection, uint32_t *ret);
 
 /* What is printed of it. profile: the search whose latencies are shown; NULL: this one. */
 struct cli_darc cli_darc_of(const struct cli_darc_trace *trace,

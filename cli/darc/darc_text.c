@@ -31,10 +31,11 @@ const struct ip_place *cli_darc_place(const struct cli_darc *d, uint32_t node)
 {
 	const struct ip_ftree_node *n = &d->search->ftree.nodes[node];
 
-	return n->call_site ? ip_symbolizer_get(d->places, n->member,
-						d->search->session->functions[n->function].module,
-						n->call_site)
-			    : NULL;
+	return n->call_site && !ip_ftree_is_elsewhere(n)
+		       ? ip_symbolizer_get(d->places, n->member,
+					   d->search->session->functions[n->function].module,
+					   n->call_site)
+		       : NULL;
 }
 
 uint32_t *cli_darc_path(const struct cli_darc *d, uint32_t node, size_t *ret_n)
@@ -220,6 +221,15 @@ static void print_loop(const struct cli_darc *d, const struct ip_darc_loop *l, i
 	ip_print(stdout, " take %s together\n", ip_format_ns(cli_darc_ns(d, l->ticks), time));
 }
 
+/* The name of a node, for people, with what it is where it is no call of the node above. */
+static void print_name(const struct cli_darc *d, uint32_t node)
+{
+	const uint64_t site = d->search->ftree.nodes[node].call_site;
+
+	ip_print(stdout, "%s%s%s", site == IP_FTREE_QUEUED ? "waits to be served by " : "",
+		 name_of(d, node), site == IP_FTREE_SERVED ? ", in the thread that serves it" : "");
+}
+
 /* One line of a path: the node with its times. */
 static int print_node(const struct cli_darc *d, uint32_t node, size_t depth)
 {
@@ -234,7 +244,8 @@ static int print_node(const struct cli_darc *d, uint32_t node, size_t depth)
 	ip_print(stdout, "%9s", ip_format_ns(cli_darc_ns(d, f->longest), time));
 	if (s->ranges[1].most)
 		ip_print(stdout, " %9s", ip_format_ns(cli_darc_ns(d, f->reference_longest), usual));
-	ip_print(stdout, "  %*s%s", (int)(2 * depth), "", name_of(d, node));
+	ip_print(stdout, "  %*s", (int)(2 * depth), "");
+	print_name(d, node);
 	if (at)
 		ip_print(stdout, "  at %s", at);
 	if (depth)
@@ -281,6 +292,9 @@ static int print_cause(const struct cli_darc *d, size_t cause)
 		ip_print(stdout,
 			 "%*sall that it calls is slower, in proportion: none of it is the "
 			 "cause\n",
+			 indent, "");
+	else if (s->ftree.nodes[c->node].call_site == IP_FTREE_QUEUED)
+		ip_print(stdout, "%*sthe threads that serve were busy, or slow to wake up\n",
 			 indent, "");
 	else if (s->ranges[1].most)
 		ip_print(stdout, "%*sitself, outside of its callees: %s, usually %s\n", indent, "",
@@ -381,8 +395,10 @@ int cli_darc_variance_text(const struct cli_darc *d)
 		ip_print(stdout, "%6.1f%% %10s %10s  ", 100 * x->share,
 			 ip_format_ns(cli_darc_ns(d, sqrt(x->variance)), time),
 			 ip_format_ns(cli_darc_ns(d, x->mean), mean));
-		for (size_t k = 0; k < n; k++)
-			ip_print(stdout, "%s%s", k ? " > " : "", name_of(d, path[k]));
+		for (size_t k = 0; k < n; k++) {
+			ip_print(stdout, "%s", k ? " > " : "");
+			print_name(d, path[k]);
+		}
 		ip_print(stdout, "\n");
 		shown++;
 	}

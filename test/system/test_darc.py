@@ -186,7 +186,7 @@ def test_refusals(root, trace):
         (("-f", "serve", "--by", "time"), 2, "not 'time'"),
         (("-f", "serve", "--by", "variance", "--peak", "1"), 2, "does not go with"),
         (("-f", "serve", "--maxcount-percentage", "101"), 2, "0 to 100"),
-        (("-f", "*"), 1, "one can be searched"),
+        (("-f", "*"), 1, "name one"),
         (("-f", "serv"), 1, "serve"),
     ]:
         done = root.iprobe("darc", *options, where)

@@ -38,7 +38,7 @@ const causes = (function () {
       title.append(element("b", `Root cause of ${percent(cause.share, 1)}: `),
         document.createTextNode(kindText(cause)));
       box.append(title);
-      if (!["preempted", "interrupt"].includes(cause.cause.kind))
+      if (!["preempted", "interrupt", "queued"].includes(cause.cause.kind))
         box.append(element("p", usually(`Itself, outside of its callees: ${time(node.own_ns)}`,
           node.usual_own_ns)));
     }
@@ -102,7 +102,11 @@ const causes = (function () {
       bar.append(fill);
       line.append(bar, element("span", n.share ? percent(n.share, 1) : "", { class: "percent" }));
     }
+    if (n.handover === "queued")
+      line.append(element("span", "waits to be served by ", { class: "soft" }));
     line.append(name);
+    if (n.handover === "served")
+      line.append(element("span", " in the thread that serves it", { class: "soft" }));
     if (n.call_site) line.append(element("span", ` at ${n.call_site}`, { class: "soft" }));
     line.append(element("span", ` ${figures(n)}`, { class: "soft" }));
     return line;

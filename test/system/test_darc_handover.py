@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+iprobe darc --handover: a search that goes on in the thread that serves what the slow call waits
+for. test/programs/handover.c plants where the time goes.
+"""
+
+import json
+
+import pytest
+
+from conftest import make_actor
+from test_wait import skip_without_events
+
+RULE = ("--handover", "push(job)=run_job(job)")
+VALUES = ("--args", "push(job)", "--args", "run_job(job)")
+# 3 ms are planted; on a busy machine the rightmost peak may be that of calls that had no CPU
+SLOW = ("--slower-than", "2500us")
+
+
+@pytest.fixture(name="me", scope="module")
+def fixture_me(top, builddir):
+    who = make_actor("root", top, builddir)
+    yield who
+    who.cleanup()
+
+
+def recorded(actor, programs, mode, *options):
+    trace = actor.dir() / "trace"
+    program = programs.simple("handover", placement="fentry")
+    done = actor.iprobe(
+        *("run", "-q", *options, *VALUES, "-o", trace, "--"),
+        *("nice", "-n", "-10", program, mode, 600),
+    )
+    assert done.returncode == 0, repr(done)
+    return trace
+
+
+def searched(actor, trace, *options):
+    done = actor.iprobe("darc", "-f", "serve", "--json", *SLOW, *options, trace)
+    assert done.returncode == 0, repr(done)
+    return json.loads(done.stdout)
+
+
+def most_frequent(document):
+    """Of the program's own causes: others may have had the CPU. And its node in the ftree."""
+    outside = ("preempted", "interrupt")
+    found = [path for path in document["paths"] if path["cause"]["kind"] not in outside]
+    assert found, document["paths"]
+    path = max(found, key=lambda path: path["share"])
+    return path, [node for node in document["ftree"] if node["node"] == path["node"]]
+
+
+@pytest.mark.parametrize("kernel", [False, True], ids=["user", "kernel"])
+@pytest.mark.parametrize(
+    "mode,path,handover",
+    [
+        ("served", ["serve", "wait_for", "run_job", "look_up", "spin"], None),
+        ("queued", ["serve", "wait_for", "run_job"], "queued"),
+        ("own", ["serve", "spin"], None),
+        ("apart", ["serve", "spin"], None),
+    ],
+)
+def test_planted(root, programs, mode, path, handover, kernel):
+    if kernel:
+        skip_without_events(root)
+    trace = recorded(root, programs, mode, *(["--kernel"] if kernel else []))
+    document = searched(root, trace, *RULE)
+    found, (node,) = most_frequent(document)
+    assert found["path"] == path, document["paths"]
+    assert node.get("handover") == handover, node
+    assert found["cause"]["kind"] == (handover or "self"), found
+    assert node["longest_ns"] > 1_500_000, node
+    nodes = {n["node"]: n for n in document["ftree"]}
+    if mode == "served":
+        served = nodes[nodes[node["parent"]]["parent"]]
+        assert (served["function"], served["handover"]) == ("run_job", "served")
+        # what was waited for is a part of the wait
+        wait = nodes[served["parent"]]
+        assert wait["own_ns"] < wait["longest_ns"] / 2, (wait, served)
+    # without the rule the search ends at the wait
+    if handover or mode == "served":
+        alone, _ = most_frequent(searched(root, trace))
+        assert alone["path"] == ["serve", "wait_for"], alone
+
+
+@pytest.fixture(name="trace", scope="module")
+def fixture_trace(me, programs):
+    return recorded(me, programs, "served")
+
+
+def test_for_people(me, trace):
+    done = me.iprobe("darc", "-f", "serve", *SLOW, *RULE, trace)
+    assert done.returncode == 0, repr(done)
+    assert "run_job, in the thread that serves it  (largest in" in done.stdout
+    page = me.dir() / "page.html"
+    done = me.iprobe("darc", "-f", "serve", *SLOW, *RULE, "--html", page, trace)
+    assert done.returncode == 0 and '"handover":"served"' in page.read_text(), repr(done)
+    done = me.iprobe("darc", "-f", "serve", "--by", "variance", *RULE, trace)
+    assert done.returncode == 0, repr(done)
+    first = next(line for line in done.stdout.splitlines() if "serve > " in line)
+    assert "wait_for > run_job, in the thread that serves it > look_up > spin" in first
+
+
+def test_refusals(me, trace):
+    def rule(text):
+        return ("darc", "-f", "serve", "--handover", text, trace)
+
+    for command, code, words in [
+        (rule("push=run_job"), 2, "two functions with a value each"),
+        (rule("push(job)"), 2, "two functions with a value each"),
+        (rule("push()=run_job(job)"), 2, "two functions with a value each"),
+        (rule("(job)=run_job(job)"), 2, "two functions with a value each"),
+        (rule("push(job)=run_job(job) "), 2, "two functions with a value each"),
+        (rule("pull(job)=run_job(job)"), 1, "nearest are: push"),
+        (rule("p*(job)=run_job(job)"), 1, "name one"),
+        (rule("push(jo)=run_job(job)"), 1, "job"),
+        (rule("push(job)=look_up(job)"), 1, "--args 'look_up(job)'"),
+        (("darc", "-f", "serve", *17 * RULE, trace), 2, "16 at most"),
+        (("darc", "-f", "serve", *RULE, "1"), 2, "--handover is for traces"),
+    ]:
+        done = me.iprobe(*command)
+        assert done.returncode == code and words in done.stderr, (command, done)
+        assert not done.stdout and len(done.stderr.splitlines()) == 1, done
