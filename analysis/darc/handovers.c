@@ -1,69 +1,86 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The second reading: which time of each operation was the wait, and what the calls that serve
- * call.
+ * The second reading: which time of each operation was the wait.
  */
 #include "analysis/darc/handovers.h"
 
 #include <stdlib.h>
-#include <string.h>
 
+#include "analysis/darc/handover_calls.h"
 #include "analysis/darc/handover_pairs.h"
-#include "common/array.h"
+#include "common/cleanup.h"
 #include "common/error.h"
 
 /* A wait ends with the serving, but for so much of what both have in common, or so long. */
-#define TOLERANCE    4u
+#define TOLERANCE 4u
+/* A time that ends with the serving counts, where another one has more in common with it, up to so
+ * many times as much: that one may be work that is done meanwhile. */
+#define PREFERENCE   8u
 #define TOLERANCE_NS 200000u
 
-#define NO_HANDOVER SIZE_MAX
-
-/* What a thread serves. */
-struct served {
-	size_t run;
-	uint64_t start;
-	size_t handover;
+/* From one event of a thread to the next. */
+struct time {
+	uint64_t from, to;
+	uint32_t in; /* the innermost function */
 };
 
 struct reader {
 	const struct ip_trace_reader *trace;
 	struct ip_handovers *found;
-	struct served *served; /* by run and start */
-	size_t nserved;
+	/* by handover: the time that has most in common with it, and that of those that end with
+	 * the serving */
+	struct times {
+		struct time most, fit;
+	} * times;
 	size_t run;
-	const uint64_t *payload;
-	uint64_t last;	 /* the time of the thread's last event */
-	size_t waits;	 /* the first handover of the run that may still be waited for */
-	size_t serves;	 /* the next one that the thread serves, in served */
-	size_t current;	 /* the one that it serves now; NO_HANDOVER: none */
-	uint32_t member; /* of the run */
+	uint64_t last; /* the time of the thread's last event */
+	size_t waits;  /* the first handover of the run that may still be waited for */
+	/* the functions that are open in the thread */
+	uint32_t *stack;
+	size_t depth, room;
 	bool failed;
 };
 
-static uint64_t common_of(const struct ip_handover *h, uint64_t from, uint64_t to)
+static uint64_t common_of(const struct ip_handover *h, const struct time *t)
 {
-	const uint64_t begin = from > h->given ? from : h->given, end = to < h->end ? to : h->end;
+	const uint64_t begin = t->from > h->given ? t->from : h->given,
+		       end = t->to < h->end ? t->to : h->end;
 
 	return end > begin ? end - begin : 0;
+}
+
+/* Whether the time ended about when the serving did. */
+static bool ends_with_it(const struct reader *r, const struct ip_handover *h, const struct time *t)
+{
+	const uint64_t apart = t->to > h->end ? t->to - h->end : h->end - t->to;
+
+	return apart <= common_of(h, t) / TOLERANCE ||
+	       ip_recording_ns(r->trace->session, apart) <= TOLERANCE_NS;
 }
 
 /* The thread has an event: the time since its last one may be a wait. */
 static void pass(struct reader *r, uint64_t ts)
 {
-	struct ip_handover *items = r->found->items;
+	const struct ip_handover *items = r->found->items;
+	const struct time now = {
+		.from = r->last, .to = ts, .in = r->depth ? r->stack[r->depth - 1] : 0};
 
 	/* operations of a thread follow one another */
 	while (r->waits < r->found->n && items[r->waits].run == r->run &&
 	       items[r->waits].end <= r->last)
 		r->waits++;
 	for (size_t i = r->waits; i < r->found->n && items[i].run == r->run && items[i].given < ts;
-	     i++)
-		if (ts <= items[i].operation_end &&
-		    common_of(&items[i], r->last, ts) >
-			    common_of(&items[i], items[i].from, items[i].to)) {
-			items[i].from = r->last;
-			items[i].to = ts;
-		}
+	     i++) {
+		struct times *best = &r->times[i];
+		const uint64_t common = common_of(&items[i], &now);
+
+		if (ts > items[i].operation_end)
+			continue;
+		if (common > common_of(&items[i], &best->most))
+			best->most = now;
+		if (common > common_of(&items[i], &best->fit) && ends_with_it(r, &items[i], &now))
+			best->fit = now;
+	}
 	r->last = ts > r->last ? ts : r->last;
 }
 
@@ -72,104 +89,61 @@ static void on_run(void *context, const struct ip_thread_packets *run)
 	struct reader *r = context;
 
 	r->run = run - r->trace->runs;
-	r->member = run->member;
 	r->last = run->begin;
 	r->waits = ip_handovers_at(r->found, r->run, 0);
-	r->current = NO_HANDOVER;
-	for (r->serves = 0; r->serves < r->nserved && r->served[r->serves].run < r->run;)
-		r->serves++;
-}
-
-static void on_values(void *context, const uint64_t *payload)
-{
-	((struct reader *)context)->payload = payload;
-}
-
-/* Begins or ends to serve, by the time. */
-static void serve(struct reader *r, uint64_t ts)
-{
-	/* what comes behind the operation was not waited for */
-	if (r->current != NO_HANDOVER && (ts > r->found->items[r->current].end ||
-					  ts > r->found->items[r->current].operation_end))
-		r->current = NO_HANDOVER;
-	while (r->current == NO_HANDOVER && r->serves < r->nserved &&
-	       r->served[r->serves].run == r->run && r->served[r->serves].start <= ts) {
-		const struct served *s = &r->served[r->serves++];
-
-		if (r->found->items[s->handover].end >= ts)
-			r->current = s->handover;
-	}
-}
-
-static uint32_t add(struct reader *r, const struct ip_handover_event *event)
-{
-	struct ip_handover *h = &r->found->items[r->current];
-
-	if (h->n >= UINT32_MAX - 1 || ip_array_grow(&h->events, h->n, sizeof(*event)) < 0) {
-		r->failed = true;
-		return 0;
-	}
-	h->events[h->n++] = *event;
-	return h->n;
+	r->depth = 0;
 }
 
 static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 {
 	struct reader *r = context;
-	const struct ip_handover *h;
 
-	(void)depth;
 	pass(r, frame->start);
-	serve(r, frame->start);
-	if (r->failed || r->current == NO_HANDOVER)
+	if (r->failed || depth > r->depth)
 		return;
-	h = &r->found->items[r->current];
-	/* the call itself */
-	if (frame->start == h->start && frame->function == h->server)
-		return;
-	frame->tag = add(r, &(struct ip_handover_event){
-				    .tsc = frame->start,
-				    .function = frame->function,
-				    .member = r->member,
-				    .call_site = frame->flags & IP_FRAME_JOINED
-							 ? 0
-							 : ip_recording_call_site(r->payload),
-				    .begin = UINT32_MAX});
+	if (depth == r->room) {
+		const size_t room = r->room ? 2 * r->room : 64;
+		uint32_t *stack = reallocarray(r->stack, room, sizeof(*stack));
+
+		if (!stack) {
+			r->failed = true;
+			ip_error("out of memory");
+			return;
+		}
+		r->stack = stack;
+		r->room = room;
+	}
+	r->stack[depth] = frame->function;
+	r->depth = depth + 1;
 }
 
-static void leave(struct reader *r, const struct ip_frame *frame, uint64_t ts)
+static void leave(struct reader *r, size_t depth, uint64_t ts)
 {
-	const struct ip_handover *h;
-
 	pass(r, ts);
-	if (r->failed || r->current == NO_HANDOVER || !frame->tag)
-		return;
-	h = &r->found->items[r->current];
-	if (frame->tag <= h->n && h->events[frame->tag - 1].tsc == frame->start)
-		add(r, &(struct ip_handover_event){.tsc = ts, .begin = frame->tag - 1});
+	r->depth = depth < r->depth ? depth : r->depth;
 }
 
 static void on_left(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
 {
-	(void)depth;
-	leave(context, frame, ts);
+	(void)frame;
+	leave(context, depth, ts);
 }
 
 static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
 		      enum ip_frame_end how)
 {
-	(void)depth;
+	(void)frame;
 	if (how != IP_END_UNWOUND) /* else it was left before */
-		leave(context, frame, end);
+		leave(context, depth, end);
 }
 
 /* Whether the thread was blocked for a while of the time that the wait and the serving have in
  * common. -1: not known. */
 static int was_blocked(const struct reader *r, const struct ip_trace_waits *waits,
-		       const struct ip_handover *h)
+		       const struct ip_handover *h, const struct time *time)
 {
-	const uint64_t from = h->from > h->given ? h->from : h->given,
-		       to = h->to < h->end ? h->to : h->end;
+	const uint64_t from = time->from > h->given ? time->from : h->given,
+		       to = time->to < h->end ? time->to : h->end;
 	const struct ip_thread_states *t =
 		waits ? ip_states_find(waits->states, r->trace->runs[h->run].machine_tid, from)
 		      : NULL;
@@ -183,17 +157,24 @@ static int was_blocked(const struct reader *r, const struct ip_trace_waits *wait
 	return 0;
 }
 
-static bool is_wait(const struct reader *r, const struct ip_trace_waits *waits,
-		    const struct ip_handover *h)
+/* Chooses which time was the wait. Returns whether it was one; -1: that has to be judged by other
+ * times in the same function. */
+static int judge(const struct reader *r, const struct ip_trace_waits *waits, size_t item)
 {
-	const uint64_t common = common_of(h, h->from, h->to),
-		       apart = h->to > h->end ? h->to - h->end : h->end - h->to;
-	const int blocked = common ? was_blocked(r, waits, h) : 0;
+	struct ip_handover *h = &r->found->items[item];
+	const struct times *t = &r->times[item];
+	const uint64_t most = common_of(h, &t->most), fit = common_of(h, &t->fit);
+	const struct time *time = &t->most;
+	int blocked = most ? was_blocked(r, waits, h, time) : 0;
 
-	if (!common || !blocked)
-		return false;
-	return blocked > 0 || apart <= common / TOLERANCE ||
-	       ip_recording_ns(r->trace->session, apart) <= TOLERANCE_NS;
+	if (fit && (blocked < 0 ? fit >= most / PREFERENCE : !blocked)) {
+		time = &t->fit;
+		blocked = was_blocked(r, waits, h, time);
+	}
+	h->from = time->from;
+	h->to = time->to;
+	h->in = time->in;
+	return blocked;
 }
 
 static int by_wait(const void *left, const void *right)
@@ -211,40 +192,41 @@ static int by_wait(const void *left, const void *right)
 }
 
 /* Keeps what was waited for. */
-static void choose(struct reader *r, const struct ip_trace_waits *waits)
+static int choose(struct reader *r, const struct ip_trace_waits *waits)
 {
 	struct ip_handovers *found = r->found;
-	size_t n = 0;
+	/* by function: of the times spent in it, how many more end with the serving than do not */
+	_cleanup_free_ int64_t *votes =
+		calloc((size_t)r->trace->session->nfunctions + 1, sizeof(*votes));
+	_cleanup_free_ int8_t *judged = calloc(found->n + 1, sizeof(*judged));
+	size_t n = 0, kept = 0;
 
-	if (found->n)
-		qsort(found->items, found->n, sizeof(*found->items), by_wait);
+	if (!votes || !judged)
+		return ip_error("out of memory");
 	for (size_t i = 0; i < found->n; i++) {
-		struct ip_handover *h = &found->items[i];
-		const struct ip_handover *before = n ? &found->items[n - 1] : NULL;
+		const struct ip_handover *h = &found->items[i];
+		struct time t;
 
-		if (!is_wait(r, waits, h) ||
-		    (before && before->run == h->run && before->operation == h->operation &&
-		     before->to == h->to)) {
-			free(h->events);
-			h->events = NULL;
-			continue;
-		}
-		if (n != i) {
-			found->items[n] = *h;
-			h->events = NULL;
-		}
-		n++;
+		judged[i] = judge(r, waits, i);
+		t = (struct time){.from = h->from, .to = h->to};
+		if (judged[i] < 0)
+			votes[h->in] += ends_with_it(r, h, &t) ? 1 : -1;
 	}
-	found->n = n;
-}
+	for (size_t i = 0; i < found->n; i++)
+		if (judged[i] < 0 ? votes[found->items[i].in] > 0 : judged[i])
+			found->items[n++] = found->items[i];
+	if (n)
+		qsort(found->items, n, sizeof(*found->items), by_wait);
+	for (size_t i = 0; i < n; i++) {
+		const struct ip_handover *h = &found->items[i],
+					 *before = kept ? &found->items[kept - 1] : NULL;
 
-static int by_server(const void *left, const void *right)
-{
-	const struct served *a = left, *b = right;
-
-	if (a->run != b->run)
-		return a->run < b->run ? -1 : 1;
-	return a->start < b->start ? -1 : a->start > b->start;
+		if (!before || before->run != h->run || before->operation != h->operation ||
+		    before->to != h->to)
+			found->items[kept++] = *h;
+	}
+	found->n = kept;
+	return 0;
 }
 
 static int by_run(const void *left, const void *right)
@@ -259,23 +241,15 @@ static int by_run(const void *left, const void *right)
 static int read_waits(struct reader *r, struct ip_trace_reader *trace)
 {
 	static const struct ip_frames_ops ops = {
-		.opened = on_opened, .left = on_left, .closed = on_closed, .values = on_values};
+		.opened = on_opened, .left = on_left, .closed = on_closed};
 	const struct ip_trace_visitor visitor = {.ops = &ops, .context = r, .run = on_run};
 	uint64_t events;
 	int ret;
 
-	r->served = calloc(r->found->n + 1, sizeof(*r->served));
-	if (!r->served)
+	r->times = calloc(r->found->n + 1, sizeof(*r->times));
+	if (!r->times)
 		return ip_error("out of memory");
-	for (; r->nserved < r->found->n; r->nserved++)
-		r->served[r->nserved] =
-			(struct served){.run = r->found->items[r->nserved].server_run,
-					.start = r->found->items[r->nserved].start,
-					.handover = r->nserved};
-	if (r->nserved)
-		qsort(r->served, r->nserved, sizeof(*r->served), by_server);
 	ret = ip_trace_reader_visit(trace, &visitor, &events);
-	free(r->served);
 	return r->failed ? -1 : ret;
 }
 
@@ -304,14 +278,18 @@ int ip_handovers_find(struct ip_trace_reader *trace, const struct ip_handover_ru
 	if (code == 0)
 		code = read_waits(&r, trace);
 	if (code == 0)
-		choose(&r, waits);
-	return code;
+		code = choose(&r, waits);
+	free(r.stack);
+	free(r.times);
+	return code == 0 ? ip_handover_calls_read(trace, ret) : -1;
 }
 
 void ip_handovers_clear(struct ip_handovers *h)
 {
-	for (size_t i = 0; i < h->n; i++)
-		free(h->items[i].events);
+	for (size_t i = 0; i < h->n; i++) {
+		free(h->items[i].meanwhile.events);
+		free(h->items[i].within.events);
+	}
 	free(h->items);
 	*h = (struct ip_handovers){0};
 }

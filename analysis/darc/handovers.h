@@ -8,8 +8,9 @@
  * An object is served by the first call that has its value after it was handed over, and before a
  * value like that is handed over again. Which time of F0's thread was the wait follows from its
  * events: of the times from one event to the next, the one that has most in common with the time
- * from the handing over to the end of the serving. A wait ends with the serving: so a time counts
- * only if it ends about then, or, where events of the kernel tell, if the thread was blocked in it.
+ * from the handing over to the end of the serving. Where events of the kernel tell, it counts if
+ * the thread was blocked in it. Else a wait ends with the serving: the times that are spent in one
+ * function count if most of them end about then, or none of them does.
  * Where one time is a wait for several objects, it counts for the one that was served last.
  */
 #ifndef IP_DARC_HANDOVERS_H
@@ -30,12 +31,19 @@ struct ip_handover_rule {
 	struct ip_value_name given, served;
 };
 
-/* A call within the serving that began or ended. */
+/* A call that began or ended. An end is that of all open calls at its depth and deeper. */
 struct ip_handover_event {
 	uint64_t tsc;
 	uint32_t function, member;
 	uint64_t call_site; /* 0: not known */
-	uint32_t begin;	    /* of an end: the index of its begin; UINT32_MAX: it is a begin */
+	uint32_t depth;
+	bool ends;
+};
+
+/* What a thread called in a time, in its order; also calls that were open when it began. */
+struct ip_handover_calls {
+	struct ip_handover_event *events;
+	size_t n;
 };
 
 struct ip_handover {
@@ -44,12 +52,29 @@ struct ip_handover {
 	uint64_t operation_end;
 	uint64_t given;
 	uint64_t from, to; /* the time in which the operation waited for it */
+	uint32_t in;	   /* the function that the operation was in then */
 	size_t server_run;
 	uint32_t server; /* the function, or the point */
 	uint64_t start, end;
-	struct ip_handover_event *events;
-	size_t n;
+	/* what the thread that serves did while the object waited; and within the serving */
+	struct ip_handover_calls meanwhile, within;
 };
+
+/* When the wait for an object began; and when it was served, as far as that was waited for. */
+static inline uint64_t ip_handover_from(const struct ip_handover *h)
+{
+	return h->from > h->given ? h->from : h->given;
+}
+
+static inline uint64_t ip_handover_served_from(const struct ip_handover *h)
+{
+	return h->start > ip_handover_from(h) ? h->start : ip_handover_from(h);
+}
+
+static inline uint64_t ip_handover_to(const struct ip_handover *h)
+{
+	return h->to < h->end ? h->to : h->end;
+}
 
 /* In the order of runs, operations, and times at which waits ended. */
 struct ip_handovers {
@@ -57,9 +82,9 @@ struct ip_handovers {
 	size_t n;
 };
 
-/* Finds those of some operations. Reads the trace twice. waits: as in ip_darc_read_options; NULL:
- * not known. The caller clears *ret in any case. Returns 0, or -1 with an error, also where one of
- * the functions has no such value. */
+/* Finds those of some operations. Reads the trace three times. waits: as in ip_darc_read_options;
+ * NULL: not known. The caller clears *ret in any case. Returns 0, or -1 with an error, also where
+ * one of the functions has no such value. */
 int ip_handovers_find(struct ip_trace_reader *trace, const struct ip_handover_rule *rules,
 		      size_t nrules, const struct ip_darc_operations *const *operations,
 		      size_t noperations, const struct ip_trace_waits *waits,

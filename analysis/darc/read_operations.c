@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/darc/handover_builder.h"
 #include "analysis/darc/preemption.h"
 
 #include "common/error.h"
@@ -32,71 +33,6 @@ struct reader {
 	size_t run, handover;			    /* the next one that may be of the run */
 };
 
-/* Of a call within the serving. */
-struct served_call {
-	uint64_t end;
-	uint32_t number; /* for the builder */
-};
-
-/* The calls within the serving, as far as they lie in the wait. calls: room for all. */
-static void put_events(struct reader *r, const struct ip_handover *h, uint64_t from, uint64_t to,
-		       struct served_call *calls)
-{
-	for (size_t i = 0; i < h->n; i++)
-		calls[i].end = to;
-	for (size_t i = 0; i < h->n; i++)
-		if (h->events[i].begin != UINT32_MAX && h->events[i].tsc < to)
-			calls[h->events[i].begin].end = h->events[i].tsc;
-	for (size_t i = 0; i < h->n; i++) {
-		const struct ip_handover_event *e = &h->events[i], *begin;
-
-		if (e->begin == UINT32_MAX) {
-			if (e->tsc < to && calls[i].end > from)
-				calls[i].number = ip_darc_builder_enter(
-					r->builder, e->function, e->member,
-					r->plain ? 0 : e->call_site, e->tsc, 0);
-			continue;
-		}
-		begin = &h->events[e->begin];
-		if (calls[e->begin].number)
-			ip_darc_builder_leave(r->builder, calls[e->begin].number, begin->tsc,
-					      calls[e->begin].end,
-					      from > begin->tsc ? from - begin->tsc : 0);
-	}
-}
-
-/* What the thread has waited for becomes a part of the call that it is in. The time before the
- * wait, in which the other thread had begun, counts for nothing. */
-static void put_handover(struct reader *r, const struct ip_handover *h)
-{
-	const uint64_t from = h->from > h->given ? h->from : h->given,
-		       to = h->to < h->end ? h->to : h->end,
-		       begin = h->start > from ? h->start : from;
-	struct served_call *calls = calloc(h->n + 1, sizeof(*calls));
-	uint32_t number;
-
-	if (!calls) {
-		r->failed = true;
-		ip_error("out of memory");
-		return;
-	}
-	if (begin > from && from < to) {
-		number = ip_darc_builder_enter(r->builder, h->server, r->member, IP_FTREE_QUEUED,
-					       from, 0);
-		ip_darc_builder_leave(r->builder, number, from, begin < to ? begin : to, 0);
-	}
-	if (to > begin) {
-		ip_darc_builder_switch(r->builder, h->server_run);
-		number = ip_darc_builder_enter(r->builder, h->server, r->member, IP_FTREE_SERVED,
-					       h->start, 0);
-		put_events(r, h, from, to, calls);
-		ip_darc_builder_leave(r->builder, number, h->start, to,
-				      from > h->start ? from - h->start : 0);
-		ip_darc_builder_switch(r->builder, h->run);
-	}
-	free(calls);
-}
-
 /* The thread has an event: a wait may have ended with it. */
 static void pass(struct reader *r, uint64_t ts)
 {
@@ -112,7 +48,7 @@ static void pass(struct reader *r, uint64_t ts)
 		    (h->operation == start && h->to > ts))
 			break;
 		if (h->operation == start && h->to == ts)
-			put_handover(r, h);
+			r->failed |= ip_handover_put(r->builder, h, r->member, r->plain) < 0;
 	}
 }
 

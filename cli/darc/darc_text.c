@@ -227,7 +227,10 @@ static void print_name(const struct cli_darc *d, uint32_t node)
 	const uint64_t site = d->search->ftree.nodes[node].call_site;
 
 	ip_print(stdout, "%s%s%s", site == IP_FTREE_QUEUED ? "waits to be served by " : "",
-		 name_of(d, node), site == IP_FTREE_SERVED ? ", in the thread that serves it" : "");
+		 name_of(d, node),
+		 site == IP_FTREE_SERVED   ? ", in the thread that serves it"
+		 : site == IP_FTREE_QUEUED ? ", whose thread does meanwhile:"
+					   : "");
 }
 
 /* One line of a path: the node with its times. */
@@ -294,8 +297,7 @@ static int print_cause(const struct cli_darc *d, size_t cause)
 			 "cause\n",
 			 indent, "");
 	else if (s->ftree.nodes[c->node].call_site == IP_FTREE_QUEUED)
-		ip_print(stdout, "%*sthe threads that serve were busy, or slow to wake up\n",
-			 indent, "");
+		ip_print(stdout, "%*snothing that was recorded\n", indent, "");
 	else if (s->ranges[1].most)
 		ip_print(stdout, "%*sitself, outside of its callees: %s, usually %s\n", indent, "",
 			 ip_format_ns(cli_darc_ns(d, f->own), time),

@@ -20,7 +20,7 @@
 
 #define KEEP	__attribute__((noinline, noclone))
 #define JOBS	8
-#define SLOW_US 3000
+#define SLOW_US 30000
 #define FAST_US 100
 
 struct job {
@@ -35,16 +35,30 @@ static struct job jobs[JOBS], other;
 static const char *mode;
 static volatile unsigned sink;
 
+static double rounds_per_us;
+
+static void compute(long rounds)
+{
+	while (rounds-- > 0)
+		sink = sink * 3 + 1;
+}
+
+/* So much work as takes so long on a CPU: whoever has to wait for one has as much to do. */
 KEEP static void spin(int us)
 {
-	struct timespec begin, now;
+	compute((long)(us * rounds_per_us));
+}
 
-	clock_gettime(CLOCK_MONOTONIC, &begin);
-	do {
-		for (int i = 0; i < 100; i++)
-			sink = sink * 3 + 1;
-		clock_gettime(CLOCK_MONOTONIC, &now);
-	} while ((now.tv_sec - begin.tv_sec) * 1000000 + (now.tv_nsec - begin.tv_nsec) / 1000 < us);
+static void calibrate(void)
+{
+	struct timespec begin, end;
+	const long rounds = 10000000;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+	compute(rounds);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+	rounds_per_us =
+		rounds / ((end.tv_sec - begin.tv_sec) * 1e6 + (end.tv_nsec - begin.tv_nsec) / 1e3);
 }
 
 KEEP static void parse(struct job *job)
@@ -136,6 +150,7 @@ int main(int argc, char **argv)
 	pthread_t worker;
 
 	mode = argc > 1 ? argv[1] : "served";
+	calibrate();
 	pthread_create(&worker, NULL, work, NULL);
 	for (int i = 0; i < requests; i++)
 		serve(i);

@@ -167,8 +167,53 @@ def test_of_several_objects_the_last_one_counts(me):
     assert us(nodes["serve wait_for !run_job"]) == 500
     assert us(nodes["serve wait_for ?run_job"]) == 1500
     assert nodes["serve wait_for !run_job"]["calls"] == 1
+    # the thread that serves is in the second one for most of that time
+    assert us(nodes["serve wait_for ?run_job run_job"]) == 1000
     (path,) = document["paths"]
-    assert path["cause"]["kind"] == "queued" and path["path"][-2:] == ["wait_for", "run_job"]
+    assert path["path"] == ["serve", "wait_for", "run_job", "run_job", "step_1"]
+
+
+def test_queued_while_nothing_is_served(me):
+    """The thread that serves wakes up late, or does what was not recorded; and a call of it was
+    open before.
+    """
+    t = Times()
+    t.other.call("work")
+
+    def one(number, slow):
+        t.push(number)
+        t.ours.call("wait_for")
+        t.trace.now += 2000 if slow else 20
+        t.other.call("run_job", values=t.value(number))
+        t.trace.now += 30
+        t.other.ret()
+        t.ours.ret()
+
+    t.requests(one)
+    document = t.searched(me)
+    nodes = nodes_of(document)
+    assert us(nodes["serve wait_for ?run_job"]) == 2000
+    assert us(nodes["serve wait_for ?run_job work"]) == 2000
+    assert us(nodes["serve wait_for ?run_job work"], "own_ns") == 2000
+    (path,) = document["paths"]
+    assert path["path"] == ["serve", "wait_for", "run_job", "work"]
+
+
+def test_queued_without_a_call(me):
+    t = Times()
+
+    def one(number, slow):
+        t.push(number)
+        t.ours.call("wait_for")
+        t.trace.now += 2000 if slow else 20
+        t.other.call("run_job", values=t.value(number))
+        t.trace.now += 30
+        t.other.ret()
+        t.ours.ret()
+
+    t.requests(one)
+    (path,) = t.searched(me)["paths"]
+    assert path["path"] == ["serve", "wait_for", "run_job"] and path["cause"]["kind"] == "queued"
 
 
 @pytest.mark.parametrize("what", ["in the same thread", "not waited for", "of another value"])

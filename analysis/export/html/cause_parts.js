@@ -10,7 +10,7 @@ const signed = ns => (ns < 0 ? "−" : "+") + time(Math.abs(ns));
 function part(p) {
   const who = p.thread ? `${p.thread} (${p.tid})` : p.tid ? `thread ${p.tid}` : "";
   if (p.kind === "self") return "on a CPU";
-  if (p.kind === "queued") return "the threads that serve were busy, or slow to wake up";
+  if (p.kind === "queued") return "the thread that serves it did nothing that was recorded";
   if (p.kind === "fault") return "in page faults";
   if (p.kind === "interrupt") return `interrupted: ${p.object}`;
   if (p.kind === "preempted")

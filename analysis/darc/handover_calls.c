@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each handover has two windows of time in the thread that serves. The events of a thread are given
+ * to all windows that are open then: of operations in one thread these follow one another, so there
+ * are not more of them at once than threads that wait.
+ */
+#include "analysis/darc/handover_calls.h"
+
+#include <stdlib.h>
+
+#include "common/array.h"
+#include "common/error.h"
+
+struct window {
+	size_t run;
+	uint64_t from, to;
+	const struct ip_handover *handover;
+	struct ip_handover_calls *calls;
+	bool within; /* of the serving: calls that were open before, and the call itself, are none
+		      */
+};
+
+/* A call that is open. */
+struct open_call {
+	uint64_t start, call_site;
+	uint32_t function;
+};
+
+struct reader {
+	const struct ip_trace_reader *trace;
+	struct window *windows; /* by run, then by begin */
+	size_t n;
+	size_t *active; /* windows that are open */
+	size_t nactive;
+	size_t next; /* the first one that has not been open */
+	size_t run;
+	uint32_t member;
+	struct open_call *stack;
+	size_t depth, room;
+	const uint64_t *payload;
+	bool failed;
+};
+
+static void add(struct reader *r, struct ip_handover_calls *calls,
+		const struct ip_handover_event *event)
+{
+	if (r->failed || ip_array_grow(&calls->events, calls->n, sizeof(*event)) < 0) {
+		r->failed = true;
+		return;
+	}
+	calls->events[calls->n++] = *event;
+}
+
+static void add_open(struct reader *r, struct ip_handover_calls *calls, size_t depth)
+{
+	const struct open_call *c = &r->stack[depth];
+
+	add(r, calls,
+	    &(struct ip_handover_event){.tsc = c->start,
+					.function = c->function,
+					.member = r->member,
+					.call_site = c->call_site,
+					.depth = depth});
+}
+
+/* The thread has an event, which is not handled yet: windows open and close. */
+static void pass(struct reader *r, uint64_t ts)
+{
+	size_t left = 0;
+
+	for (;
+	     r->next < r->n && r->windows[r->next].run == r->run && r->windows[r->next].from <= ts;
+	     r->next++) {
+		const struct window *w = &r->windows[r->next];
+
+		for (size_t i = 0; !w->within && i < r->depth; i++)
+			if (r->stack[i].start < w->to)
+				add_open(r, w->calls, i);
+		r->active[r->nactive++] = r->next;
+	}
+	for (size_t i = 0; i < r->nactive; i++)
+		if (r->windows[r->active[i]].to >= ts)
+			r->active[left++] = r->active[i];
+	r->nactive = left;
+}
+
+static void end_run(struct reader *r)
+{
+	pass(r, UINT64_MAX);
+	r->nactive = 0;
+	r->depth = 0;
+}
+
+static void on_run(void *context, const struct ip_thread_packets *run)
+{
+	struct reader *r = context;
+
+	end_run(r);
+	r->run = run - r->trace->runs;
+	r->member = run->member;
+	while (r->next < r->n && r->windows[r->next].run < r->run)
+		r->next++;
+}
+
+static void on_values(void *context, const uint64_t *payload)
+{
+	((struct reader *)context)->payload = payload;
+}
+
+static void on_opened(void *context, struct ip_frame *frame, size_t depth)
+{
+	struct reader *r = context;
+
+	pass(r, frame->start);
+	if (r->failed || depth > r->depth)
+		return;
+	if (depth == r->room) {
+		const size_t room = r->room ? 2 * r->room : 64;
+		struct open_call *stack = reallocarray(r->stack, room, sizeof(*stack));
+
+		if (!stack) {
+			r->failed = true;
+			ip_error("out of memory");
+			return;
+		}
+		r->stack = stack;
+		r->room = room;
+	}
+	r->stack[depth] = (struct open_call){
+		.start = frame->start,
+		.call_site =
+			frame->flags & IP_FRAME_JOINED ? 0 : ip_recording_call_site(r->payload),
+		.function = frame->function};
+	r->depth = depth + 1;
+	for (size_t i = 0; i < r->nactive; i++) {
+		const struct window *w = &r->windows[r->active[i]];
+
+		if (frame->start >= w->to || (w->within && frame->start == w->handover->start &&
+					      frame->function == w->handover->server))
+			continue;
+		add_open(r, w->calls, depth);
+	}
+}
+
+static void leave(struct reader *r, size_t depth, uint64_t ts)
+{
+	pass(r, ts);
+	for (size_t i = 0; i < r->nactive; i++)
+		add(r, r->windows[r->active[i]].calls,
+		    &(struct ip_handover_event){.tsc = ts, .depth = depth, .ends = true});
+	r->depth = depth < r->depth ? depth : r->depth;
+}
+
+static void on_left(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
+{
+	(void)frame;
+	leave(context, depth, ts);
+}
+
+static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
+		      enum ip_frame_end how)
+{
+	(void)frame;
+	if (how != IP_END_UNWOUND) /* else it was left before */
+		leave(context, depth, end);
+}
+
+static int by_begin(const void *left, const void *right)
+{
+	const struct window *a = left, *b = right;
+
+	if (a->run != b->run)
+		return a->run < b->run ? -1 : 1;
+	return a->from < b->from ? -1 : a->from > b->from;
+}
+
+static void add_window(struct reader *r, struct ip_handover *h, bool within)
+{
+	const struct window w = {.run = h->server_run,
+				 .from = within ? h->start : ip_handover_from(h),
+				 .to = within ? ip_handover_to(h) : h->start,
+				 .handover = h,
+				 .calls = within ? &h->within : &h->meanwhile,
+				 .within = within};
+
+	if (w.from < w.to)
+		r->windows[r->n++] = w;
+}
+
+int ip_handover_calls_read(struct ip_trace_reader *trace, struct ip_handovers *handovers)
+{
+	static const struct ip_frames_ops ops = {
+		.opened = on_opened, .left = on_left, .closed = on_closed, .values = on_values};
+	struct reader r = {.trace = trace};
+	const struct ip_trace_visitor visitor = {.ops = &ops, .context = &r, .run = on_run};
+	uint64_t events;
+	int ret = -1;
+
+	r.windows = calloc(2 * handovers->n + 1, sizeof(*r.windows));
+	r.active = calloc(2 * handovers->n + 1, sizeof(*r.active));
+	if (!r.windows || !r.active) {
+		ip_error("out of memory");
+	} else {
+		for (size_t i = 0; i < handovers->n; i++) {
+			add_window(&r, &handovers->items[i], false);
+			add_window(&r, &handovers->items[i], true);
+		}
+		qsort(r.windows, r.n, sizeof(*r.windows), by_begin);
+		ret = ip_trace_reader_visit(trace, &visitor, &events);
+		end_run(&r);
+	}
+	free(r.windows);
+	free(r.active);
+	free(r.stack);
+	return r.failed ? -1 : ret;
+}
