@@ -55,8 +55,7 @@ int main(int argc, char **argv)
 	pid_t child, ended = 0;
 	int status;
 
-	if (argc < 4 || fd < 0 || ioctl(fd, SIOCSIFFLAGS, &lo) < 0 ||
-	    connect(fd, (struct sockaddr *)&to, sizeof(to)) < 0)
+	if (argc < 4 || fd < 0 || ioctl(fd, SIOCSIFFLAGS, &lo) < 0)
 		return fail("packets");
 	end = ms_now() + atoll(argv[2]);
 	child = fork();
@@ -68,11 +67,15 @@ int main(int argc, char **argv)
 	CPU_SET(atoi(argv[1]), &cpus);
 	if (child < 0 || sched_setaffinity(0, sizeof(cpus), &cpus) < 0)
 		return fail("packets");
+	/* The socket is not connected: no refusal ends a burst. */
 	for (unsigned i = 0; i < PACKETS; i++)
-		messages[i].msg_hdr = (struct msghdr){.msg_iov = &byte, .msg_iovlen = 1};
+		messages[i].msg_hdr = (struct msghdr){.msg_name = &to,
+						      .msg_namelen = sizeof(to),
+						      .msg_iov = &byte,
+						      .msg_iovlen = 1};
 	while (!ended && ms_now() < end) {
 		for (unsigned i = 0; i < TURNS; i++)
-			sendmmsg(fd, messages, PACKETS, 0); /* refused, now and then */
+			sendmmsg(fd, messages, PACKETS, 0);
 		usleep(PAUSE);
 		ended = waitpid(child, &status, WNOHANG);
 	}
