@@ -30,13 +30,13 @@ def client(path, number, begin, end, took):
         due += 1 / RATE
 
 
-def line(name, values):
+def line(name, values, what="GETs"):
     values.sort()
     p50, p99, p999 = (
         values[min(len(values) - 1, int(len(values) * part))] for part in (0.5, 0.99, 0.999)
     )
     print(
-        f"{name:>9} {len(values):8} GETs   p50 {p50:5.2f}   p99 {p99:6.2f}   p99.9 {p999:6.2f}   "
+        f"{name:>9} {len(values):8} {what}   p50 {p50:5.2f}   p99 {p99:6.2f}   p99.9 {p999:6.2f}   "
         f"max {values[-1]:6.2f} ms"
     )
 
