@@ -19,6 +19,7 @@
 #include "common/values/value_request.h"
 #include "config/probes_d.h"
 #include "config/probes_d_values.h"
+#include "config/rule_search.h"
 
 #define AT_MOST	    10u /* per hour: the default for a condition that may hold for a long time */
 #define AT_MOST_PER 3600000000000ull
@@ -35,7 +36,7 @@ static const char *const latency_keys[] = {"functions", "p50", "p90",	"p95",	"p9
 					   "mean",	"max", "calls", "over", NULL};
 static const char *const measures[] = {"p50",  "p90", "p95",   "p99", "p999",
 				       "mean", "max", "calls", NULL};
-static const char *const do_keys[] = {"trace", "hist", "fperf", "snapshot", NULL};
+static const char *const do_keys[] = {"trace", "hist", "fperf", "snapshot", "darc", NULL};
 #define REQUESTS_MAX 8u /* of args, of retval, of when: each is a word of a command line */
 
 static const char *const trace_keys[] = {"functions", "args", "retval", "when", "memory", NULL};
@@ -220,6 +221,7 @@ static int read_latency(const struct ip_yaml_document *document, const struct ip
 			     ip_format_duration(condition.limit, is));
 	if (over)
 		ip_probes_note_duration(document, over, "over", while_, over_ns);
+	ret->limit_ns = condition.measure == IP_CONDITION_RATE ? 0 : condition.limit;
 	ip_condition_clear(&condition);
 	if (asprintf(&ret->until, "%s>%s/%s:%s", measure, limit, while_, ret->latency) < 0) {
 		ret->until = NULL;
@@ -343,8 +345,8 @@ static int read_requests(const struct ip_yaml_document *document, const struct i
 	return done;
 }
 
-/* Reads the value of trace, hist, fperf or snapshot. It is a map, or only its most important part:
- * the functions, or the profile of fperf. */
+/* Reads the value of trace, hist, fperf, snapshot or darc. It is a map, or only its most important
+ * part: the functions, or the profile of fperf. */
 static int read_action(const struct ip_yaml_document *document, const struct ip_yaml *node,
 		       struct ip_rules_rule *ret)
 {
@@ -364,6 +366,10 @@ static int read_action(const struct ip_yaml_document *document, const struct ip_
 	if (node->kind != IP_YAML_MAP)
 		return ip_probes_join(document, node, what, ip_probes_check_selection,
 				      &ret->functions);
+	if (ret->action == IP_RULES_DARC)
+		return ip_rules_search_read(document, node, ret) < 0
+			       ? -1
+			       : read_size(document, node, "memory", 1u << 20, &ret->ring);
 	if (ret->action == IP_RULES_SNAPSHOT && ip_yaml_get(node, "when"))
 		return ip_yaml_error(document, ip_yaml_get(node, "when"),
 				     "a flight recorder (iprobe attach --overwrite) takes no "
@@ -398,7 +404,7 @@ static int read_do(const struct ip_yaml_document *document, const struct ip_yaml
 				       ? read_action(document, node->items[1], ret)
 				       : 0;
 		}
-	return ip_yaml_error(document, node, "do is one of trace, hist, fperf and snapshot");
+	return ip_yaml_error(document, node, "do is one of trace, hist, fperf, snapshot and darc");
 }
 
 static int read_record(const struct ip_yaml_document *document, const struct ip_yaml *node,
@@ -534,10 +540,12 @@ static int check(const struct ip_yaml_document *document, const struct ip_yaml *
 			"a flight recorder that watches a latency writes its own "
 			"process's trace: record: service goes with do: trace, or with "
 			"another condition");
-	if (r->kernel && r->action != IP_RULES_TRACE)
+	if (r->kernel && r->action != IP_RULES_TRACE && r->action != IP_RULES_DARC)
 		return ip_yaml_error(document, ip_yaml_get(map, "kernel"),
 				     "events of the kernel are recorded beside those of functions: "
-				     "kernel goes with do: trace");
+				     "kernel goes with do: trace, or do: darc");
+	if (r->action == IP_RULES_DARC && ip_rules_search_check(document, map, r) < 0)
+		return -1;
 	if (r->action == IP_RULES_FPERF && r->overhead_percent > 0 &&
 	    r->overhead_percent < IP_PROFILE_BUDGET_LEAST)
 		return ip_yaml_error(document, ip_yaml_get(map, "overhead"),
@@ -581,6 +589,8 @@ int ip_rules_read(const struct ip_yaml_document *document, const struct ip_yaml 
 	    read_do(document, ip_yaml_get(map, "do"), ret) < 0 ||
 	    read_limits(document, map, ret) < 0 || check(document, map, ret) < 0)
 		return -1;
+	if (ret->action == IP_RULES_DARC && !ip_yaml_get(map, "for"))
+		ret->for_ns = IP_RULES_SEARCH_FOR;
 	lasts = ret->until || ret->start || ip_rules_has_level(ret);
 	if (lasts && !ret->at_most) {
 		ret->at_most = AT_MOST;
@@ -610,6 +620,8 @@ void ip_rules_rule_clear(struct ip_rules_rule *r)
 	free(r->functions);
 	free(r->profile);
 	free(r->kernel);
+	free(r->search.percentile);
+	free(r->search.maxcount_percentage);
 	free(r->file);
 	*r = (struct ip_rules_rule){0};
 }

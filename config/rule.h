@@ -33,6 +33,22 @@ enum ip_rules_action {
 	IP_RULES_HIST,
 	IP_RULES_FPERF,
 	IP_RULES_SNAPSHOT,
+	IP_RULES_DARC,
+};
+
+#define IP_RULES_SEARCH_FOR    60000000000ull
+#define IP_RULES_SEARCH_MEMORY (64ul << 20)
+#define IP_RULES_SEARCH_DEPTH  1000u /* the most levels */
+
+/* How the root causes of slow calls are searched: options of iprobe darc, which has its own default
+ * for each that is 0 or NULL. */
+struct ip_rules_search {
+	uint64_t slower_ns; /* left out, it is the limit of the rule's latency */
+	char *percentile;   /* "p99" */
+	unsigned peak, start_ops, decision_ops, max_functions, depth;
+	char *maxcount_percentage; /* a number */
+	double budget_percent;	   /* left out, it is the rule's overhead */
+	bool html;		   /* a page is written, too */
 };
 
 enum ip_rules_pressure {
@@ -58,20 +74,24 @@ struct ip_rules_rule {
 	bool start, request;
 	uint64_t every_ns; /* 0: no condition */
 	struct ip_rules_level cpu, memory, pressure[IP_RULES_PRESSURES];
-	char *until;   /* latency, as --until takes it; NULL: no condition */
-	char *latency; /* the functions of until; NULL: no condition */
-	int signal;    /* sent to iprobed; 0: no condition */
+	char *until;	   /* latency, as --until takes it; NULL: no condition */
+	char *latency;	   /* the functions of until; NULL: no condition */
+	uint64_t limit_ns; /* of until; 0: it is no time */
+	int signal;	   /* sent to iprobed; 0: no condition */
 
 	enum ip_rules_action action;
 	bool service;	 /* all processes of a service are recorded together */
 	char *kernel;	 /* events of the kernel beside a trace, as --kernel takes it; NULL: none */
 	char *functions; /* as -f takes it; NULL: all */
 	char *profile;	 /* of fperf; NULL: none */
+	struct ip_rules_search search; /* of darc */
 	bool args, retval;
 	/* of single functions: the values of --args and --retval; and those of --when */
 	struct ip_rules_texts args_of, retval_of, when;
-	uint64_t ring; /* memory of a flight recorder or of a trace, in bytes; 0: the default */
-	/* how long to record; for a snapshot: how long to record after the rule has fired */
+	uint64_t ring; /* memory of a flight recorder, a trace or a search, in bytes; 0: the default
+			*/
+	/* how long to record, or to search at most; for a snapshot: how long to record after the
+	 * rule has fired */
 	uint64_t for_ns;
 	unsigned at_most;	 /* how many episodes of a service in per_ns; 0: any number */
 	uint64_t per_ns;	 /* the time for at_most */

@@ -14,6 +14,7 @@
 #include "common/condition.h"
 #include "common/trace/kernel_format.h"
 #include "common/units.h"
+#include "config/rule_search.h"
 
 /* A list of texts: each is parted from the one before. */
 struct parts {
@@ -118,6 +119,26 @@ static void put_kernel(const struct ip_rules_rule *r, FILE *out)
 		optional ? " where it tells them" : "");
 }
 
+static void put_search(const struct ip_rules_rule *r, FILE *out)
+{
+	const struct ip_rules_search *s = &r->search;
+	const uint64_t slower_ns = ip_rules_search_slower(r);
+	const double budget = s->budget_percent > 0 ? s->budget_percent : r->overhead_percent;
+	char text[24];
+
+	fputs(r->functions ? r->functions : r->latency, out);
+	if (slower_ns)
+		fprintf(out, " (%s or longer)", ip_format_duration(slower_ns, text));
+	else if (s->percentile)
+		fprintf(out, " (from the %s on)", s->percentile);
+	else if (s->peak)
+		fprintf(out, " (peak %u)", s->peak);
+	else
+		fputs(" (rightmost peak)", out);
+	if (budget > 0)
+		fprintf(out, ", budget %g%%", budget);
+}
+
 static void put_action(const struct ip_rules_rule *r, FILE *out)
 {
 	const char *functions = r->functions ? r->functions : "all functions";
@@ -137,6 +158,10 @@ static void put_action(const struct ip_rules_rule *r, FILE *out)
 		fprintf(out, "a snapshot of the flight recorder of %s%s%s", functions,
 			r->until ? " and " : "", r->until ? r->latency : "");
 		break;
+	case IP_RULES_DARC:
+		fputs("the root causes of slow calls of ", out);
+		put_search(r, out);
+		break;
 	}
 	put_texts("args", r->args, &r->args_of, out);
 	put_texts("retval", r->retval, &r->retval_of, out);
@@ -152,7 +177,9 @@ static void put_limits(const struct ip_rules_rule *r, FILE *out)
 	char text[24];
 
 	put(&p, "for %s%s", ip_format_duration(r->for_ns, text),
-	    r->action == IP_RULES_SNAPSHOT ? " after the moment" : "");
+	    r->action == IP_RULES_SNAPSHOT ? " after the moment"
+	    : r->action == IP_RULES_DARC   ? " at most"
+					   : "");
 	if (r->service)
 		put(&p, "all processes of the service");
 	if (r->cooldown_ns)

@@ -197,8 +197,9 @@ struct ip_session_summary {
 	uint64_t limit;
 	const char *limit_by;
 	char until_said[512];
-	size_t until;	   /* the condition of --until that was met, from 1 on; 0: none */
-	uint64_t until_ns; /* when it was met, after the start of the recording */
+	char until_function[1024]; /* linker name; "": it is longer than that */
+	size_t until;		   /* the condition of --until that was met, from 1 on; 0: none */
+	uint64_t until_ns;	   /* when it was met, after the start of the recording */
 	/* the conditions of --until, if none was met; freed like dir */
 	struct ip_session_unmet *unmet;
 	size_t nunmet;

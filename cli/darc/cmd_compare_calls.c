@@ -98,7 +98,7 @@ int cmd_compare_calls(int argc, char **argv)
 	c.options.limited = c.filter.limit != SIZE_MAX;
 	if (!c.options.json && c.filter.limit == SIZE_MAX)
 		c.filter.limit = 20;
-	if (c.options.html && cli_darc_html_try(c.options.html) < 0)
+	if (c.options.html && cli_darc_file_try(c.options.html, "--html") < 0)
 		return cli_fail();
 	/* where the user leaves a pager, this process ends without a message */
 	signal(SIGPIPE, SIG_DFL);

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "access/protocol.h"
 #include "cli/cli.h"
 #include "cli/darc/darc_command.h"
 #include "cli/darc/darc_handovers.h"
@@ -63,6 +64,7 @@ static const char help[] =
 	"      --max-functions N\n"
 	"                       so many of them at once (default 200)\n"
 	"      --duration T     end the search after so long: 10s, 2m (default: when it is over)\n"
+	"      --memory SIZE    of the rings that the calls are kept in (default 64M)\n"
 	"      --kernel[=LIST]  record events of the kernel, too, as iprobe attach does\n"
 	"      --budget P%      take probes out for a while where they would cost more of its run "
 	"time: 2%\n"
@@ -74,6 +76,8 @@ static const char help[] =
 	"output:\n"
 	"      --full-names     whole C++ names, not their short forms\n"
 	"      --json           one JSON document\n"
+	"  -o, --output FILE    write the JSON document to FILE, and print one line of what was "
+	"found\n"
 	"      --html FILE      write a page for a browser, too: the histogram with its peaks, and "
 	"the tree of\n"
 	"                       causes\n";
@@ -82,15 +86,17 @@ struct command {
 	struct cli_filter filter;
 	struct ip_darc_options options;
 	bool json, chosen, quiet;
-	const char *html; /* the page that is written; NULL: none */
-	const char *live; /* the last option that only goes with a process; NULL: none */
+	const char *html;   /* the page that is written; NULL: none */
+	const char *output; /* the file of the JSON; NULL: all is printed */
+	const char *live;   /* the last option that only goes with a process; NULL: none */
 	int pid;
 	struct ip_kernel_options kernel;
 	uint64_t duration_ns;
 	size_t max_functions;
 	const char *resume; /* a file; NULL: nothing is kept */
 	bool status;
-	double budget; /* a share; 0: none */
+	double budget;	 /* a share; 0: none */
+	uint64_t memory; /* of the rings */
 	struct cli_darc_handovers handovers;
 };
 
@@ -109,52 +115,20 @@ enum {
 	OPT_HTML,
 	OPT_RESUME,
 	OPT_BUDGET,
+	OPT_MEMORY,
 	OPT_STATUS,
 	OPT_JSON
 };
 
-static int take_number(const char *command, const char *option, uint64_t *ret)
-{
-	char *end;
-
-	*ret = strtoull(optarg, &end, 10);
-	if (*optarg >= '0' && *optarg <= '9' && !*end && *ret)
-		return -1;
-	return cli_usage(command, "%s takes a number above 0, not '%s'", option, optarg);
-}
-
 static int take_choice(const char *command, int option, struct command *c)
 {
-	struct ip_darc_options *o = &c->options;
-	uint64_t number;
-	int code;
-
 	if (c->chosen)
 		return cli_usage(command, "--peak, --slower-than and --percentile choose calls: "
 					  "one of them, once");
 	c->chosen = true;
-	switch (option) {
-	case OPT_PEAK:
-		code = take_number(command, "--peak", &number);
-		o->choice = IP_DARC_PEAK;
-		o->number = number;
-		return code;
-	case OPT_SLOWER:
-		o->choice = IP_DARC_SLOWER;
-		if (cli_parse_time(command, optarg, &o->slower_ns) < 0)
-			return 2;
-		return o->slower_ns ? -1 : cli_usage(command, "--slower-than: a time above 0");
-	default:
-		o->choice = IP_DARC_PERCENTILE;
-		if (!cli_darc_percent(optarg + (*optarg == 'p'), &o->share) || o->share >= 100 ||
-		    o->share <= 0)
-			return cli_usage(
-				command,
-				"--percentile takes p50, p99, p99.9 and the like, not '%s'",
-				optarg);
-		o->share /= 100;
-		return -1;
-	}
+	return option == OPT_PEAK     ? cli_darc_peak(command, &c->options)
+	       : option == OPT_SLOWER ? cli_darc_slower_than(command, &c->options)
+				      : cli_darc_percentile(command, &c->options);
 }
 
 static int take(const char *command, int option, void *context)
@@ -175,9 +149,9 @@ static int take(const char *command, int option, void *context)
 			       ? cli_usage(command, "--by takes variance, not '%s'", optarg)
 			       : -1;
 	case OPT_START:
-		return take_number(command, "--start-ops", &o->start_operations);
+		return cli_darc_number(command, "--start-ops", &o->start_operations);
 	case OPT_DECISION:
-		code = take_number(command, "--decision-ops", &number);
+		code = cli_darc_number(command, "--decision-ops", &number);
 		o->decision_operations = number;
 		return code;
 	case OPT_MAXCOUNT:
@@ -188,7 +162,7 @@ static int take(const char *command, int option, void *context)
 					   optarg);
 	case OPT_MOST:
 		c->live = "--max-functions";
-		code = take_number(command, c->live, &number);
+		code = cli_darc_number(command, c->live, &number);
 		c->max_functions = number;
 		return code;
 	case OPT_DURATION:
@@ -206,6 +180,12 @@ static int take(const char *command, int option, void *context)
 	case OPT_HTML:
 		c->html = optarg;
 		return *optarg ? -1 : cli_usage(command, "--html needs the name of a file");
+	case 'o':
+		c->output = optarg;
+		return *optarg ? -1 : cli_usage(command, "-o needs the name of a file");
+	case OPT_MEMORY:
+		c->live = "--memory";
+		return cli_darc_memory(command, &c->memory);
 	case OPT_RESUME:
 		c->live = "--resume";
 		c->resume = optarg;
@@ -247,7 +227,7 @@ static int show(const char *dir, struct command *c)
 		const struct cli_darc d = cli_darc_of(&t, NULL);
 
 		cli_reader_warn(t.trace);
-		ret = cli_darc_print(&d, c->json);
+		ret = cli_darc_print(&d, c->json, c->output);
 	}
 	if (ret == 0)
 		ret = cli_darc_html(&t, NULL, c->html);
@@ -264,6 +244,7 @@ static int show_live(struct command *c, struct cli_darc_resume *resume)
 		.session = {.pid = c->pid,
 			    .functions = c->filter.functions,
 			    .max_stop_ns = IP_DEFAULT_MAX_STOP,
+			    .memory = c->memory,
 			    .kernel = c->kernel,
 			    .budget = c->budget},
 		.filter = &c->filter,
@@ -273,6 +254,7 @@ static int show_live(struct command *c, struct cli_darc_resume *resume)
 		.resume = resume,
 		.json = c->json,
 		.html = c->html,
+		.output = c->output,
 		.quiet = c->quiet};
 
 	cli_catch_signals();
@@ -324,7 +306,7 @@ static bool is_process(const char *operand, int *ret)
 
 static int show_status(int argc, char **argv, struct command *c)
 {
-	if (c->filter.functions || c->chosen || c->live || c->options.variance)
+	if (c->filter.functions || c->chosen || c->live || c->options.variance || c->output)
 		return cli_usage(argv[0],
 				 "--status goes with --json alone: the search was told the "
 				 "rest when it began");
@@ -357,13 +339,17 @@ int cmd_darc(int argc, char **argv)
 		{"quiet", no_argument, NULL, 'q'},
 		{"json", no_argument, NULL, OPT_JSON},
 		{"html", required_argument, NULL, OPT_HTML},
+		{"output", required_argument, NULL, 'o'},
+		{"memory", required_argument, NULL, OPT_MEMORY},
 		CLI_FILTER_FULL_NAMES,
 		CLI_FILTER_HELP,
 		{0}};
-	static const struct cli_filter_command command = {"f:qh", help, long_options, take};
+	static const struct cli_filter_command command = {"f:o:qh", help, long_options, take};
 	struct command c = {
 		.filter = CLI_FILTER_ALL,
 		.options = {.start_operations = 100, .maxcount_percent = 20, .depth = 64},
+		.memory = IP_DEFAULT_MEMORY,
+		.kernel.buffer = IP_REQUEST_KERNEL_BUFFER_USUAL,
 		.max_functions = 200};
 	bool is_command, is_live;
 	const char *dir;
@@ -395,7 +381,8 @@ int cmd_darc(int argc, char **argv)
 	if (!c.options.decision_operations)
 		c.options.decision_operations = is_live ? 20 : 1000;
 	/* not after minutes of search */
-	if (c.html && cli_darc_html_try(c.html) < 0)
+	if ((c.html && cli_darc_file_try(c.html, "--html") < 0) ||
+	    (c.output && cli_darc_file_try(c.output, "-o") < 0))
 		return cli_fail();
 	if (is_live)
 		return search_live(&c, is_command ? argv + optind : NULL);

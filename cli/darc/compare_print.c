@@ -90,7 +90,7 @@ static void print_parts(const struct cli_darc *d, const struct ip_cause_waits *w
 		if (x * difference <= 0 || fabs(x) < PART_SHARE * fabs(difference))
 			continue;
 		ip_print(stdout, "%10s %33s  ", signed_ns(d, x, time), "");
-		cli_darc_print_part(d, p);
+		cli_darc_print_part(stdout, d, p);
 		ip_print(stdout, "\n");
 		shown++;
 	}

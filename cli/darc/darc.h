@@ -35,6 +35,9 @@ int cli_darc_json(const struct cli_darc *d);
 int cli_darc_json_put(struct ip_json *j, const char *key, const struct cli_darc *d);
 /* The members of the JSON object alone. most: of the nodes of the ftree that are on no path. */
 int cli_darc_json_members(struct ip_json *j, const struct cli_darc *d, size_t most);
+/* Prints in one line what was found: for people, or as a JSON object that says so. Returns 0, or -1
+ * with an error. */
+int cli_darc_summary(const struct cli_darc *d, bool json);
 /* Prints what makes the latency vary. */
 int cli_darc_variance_text(const struct cli_darc *d);
 
@@ -49,7 +52,7 @@ const struct ip_place *cli_darc_place(const struct cli_darc *d, uint32_t node);
 uint32_t *cli_darc_path(const struct cli_darc *d, uint32_t node, size_t *ret_n);
 
 /* Prints in words what a thread did: "blocked on futex &db.lock, held by ...". */
-void cli_darc_print_part(const struct cli_darc *d, const struct ip_cause_part *part);
+void cli_darc_print_part(FILE *out, const struct cli_darc *d, const struct ip_cause_part *part);
 /* Write what a part was for, and who had it, as members; part NULL: not known. The first returns 0,
  * or -1 with an error. */
 int cli_darc_json_object(struct ip_json *j, const struct cli_darc *d,

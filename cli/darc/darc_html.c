@@ -51,13 +51,13 @@ void cli_darc_html_names(struct ip_json *j, struct ip_names *names, const struct
 	ip_json_end_array(j);
 }
 
-int cli_darc_html_try(const char *path)
+int cli_darc_file_try(const char *path, const char *option)
 {
 	struct cli_output out;
 	struct stat st;
 
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-		return ip_error("%s is a directory: name a file with --html", path);
+		return ip_error("%s is a directory: name a file with %s", path, option);
 	/* what is no plain file is written directly: whoever reads it would see an end */
 	if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode))
 		return 0;

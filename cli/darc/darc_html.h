@@ -14,9 +14,9 @@ void cli_darc_html_meta(struct ip_json *j, const struct ip_trace_reader *trace);
 void cli_darc_html_names(struct ip_json *j, struct ip_names *names, const struct ip_ftree *ftree,
 			 const bool *used);
 
-/* Whether a page can be written to a path: to tell that before a long search. Returns 0, or -1 with
- * an error; nothing is left. */
-int cli_darc_html_try(const char *path);
+/* Whether a file can be written to a path, as an option names it: to tell that before a long
+ * search. Returns 0, or -1 with an error; nothing is left. */
+int cli_darc_file_try(const char *path, const char *option);
 
 /* Writes a page, whole or not at all. Returns 0, or -1 with an error. */
 int cli_darc_html_write(const char *path, const struct ip_html_parts *page, const char *document);

@@ -295,7 +295,7 @@ static int print(struct cli_darc_live_search *l)
 	d = cli_darc_of(last, profile);
 	if (resume->there && l->over && !last->search.causes.n)
 		d.kept = &resume->state;
-	return cli_darc_print(&d, l->options->json) < 0
+	return cli_darc_print(&d, l->options->json, l->options->output) < 0
 		       ? -1
 		       : cli_darc_html(last, profile, l->options->html);
 }

@@ -19,7 +19,8 @@ struct cli_darc_live_options {
 	size_t max_functions;		/* live at once beside those of the path */
 	struct cli_darc_resume *resume; /* keeps the state, and may have one to go on from */
 	bool json, quiet;
-	const char *html; /* the page that is written, too; NULL: none */
+	const char *html;   /* the page that is written, too; NULL: none */
+	const char *output; /* the file of the JSON; NULL: all is printed */
 };
 
 /* Searches, and prints what was found: as far as it has come where a signal, the time or the end of

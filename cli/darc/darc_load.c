@@ -4,6 +4,7 @@
  */
 #include "cli/darc/darc_load.h"
 
+#include "cli/export/output_file.h"
 #include "cli/trace_args.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -74,8 +75,21 @@ struct cli_darc cli_darc_of(const struct cli_darc_trace *t, const struct ip_darc
 				 .lost = t->trace->lost};
 }
 
-int cli_darc_print(const struct cli_darc *d, bool json)
+static int write_json(const struct cli_darc *d, const char *path)
 {
+	struct cli_output out;
+	struct ip_json j;
+
+	if (cli_output_open(path, &out) < 0)
+		return -1;
+	ip_json_init(&j, out.file);
+	return cli_output_close(&out, path, cli_darc_json_put(&j, NULL, d));
+}
+
+int cli_darc_print(const struct cli_darc *d, bool json, const char *output)
+{
+	if (output)
+		return write_json(d, output) < 0 ? -1 : cli_darc_summary(d, json);
 	if (json)
 		return cli_darc_json(d);
 	return d->search->options.variance ? cli_darc_variance_text(d) : cli_darc_text(d);

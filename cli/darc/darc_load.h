@@ -32,7 +32,8 @@ int cli_darc_find_function(const struct cli_darc_trace *trace, const char *optio
 struct cli_darc cli_darc_of(const struct cli_darc_trace *trace,
 			    const struct ip_darc_search *profile);
 
-/* Prints what was found. Returns 0, or -1 with an error. */
-int cli_darc_print(const struct cli_darc *d, bool json);
+/* Prints what was found. output: a file that the JSON is written to, whole or not at all, and one
+ * line is printed; NULL: all is printed. Returns 0, or -1 with an error. */
+int cli_darc_print(const struct cli_darc *d, bool json, const char *output);
 
 #endif

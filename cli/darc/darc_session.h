@@ -24,6 +24,7 @@ struct cli_darc_session_options {
 	pid_t pid;
 	const char *functions; /* that are live at first: a selection */
 	uint64_t max_stop_ns;
+	uint64_t memory; /* of the rings, in bytes */
 	struct ip_kernel_options kernel;
 	double budget; /* share of the CPU time of the process; 0: there is none */
 };

@@ -139,51 +139,51 @@ static void print_chosen(const struct cli_darc *d)
 	ip_print(stdout, "\n");
 }
 
-static void print_thread(const struct ip_thread_states *t)
+static void print_thread(FILE *out, const struct ip_thread_states *t)
 {
 	if (t->tid >= IP_KERNEL_OTHER)
-		ip_print(stdout, "another process on CPU %d", t->tid - IP_KERNEL_OTHER);
+		ip_print(out, "another process on CPU %d", t->tid - IP_KERNEL_OTHER);
 	else if (*t->name)
-		ip_print(stdout, "%s (%d)", t->name, t->tid);
+		ip_print(out, "%s (%d)", t->name, t->tid);
 	else
-		ip_print(stdout, "thread %d", t->tid);
+		ip_print(out, "thread %d", t->tid);
 }
 
-void cli_darc_print_part(const struct cli_darc *d, const struct ip_cause_part *p)
+void cli_darc_print_part(FILE *out, const struct cli_darc *d, const struct ip_cause_part *p)
 {
 	char name[IP_INTERRUPT_NAME_MAX];
 
 	switch (p->kind) {
 	case IP_CAUSE_SELF:
-		ip_print(stdout, "on a CPU");
+		ip_print(out, "on a CPU");
 		break;
 	case IP_CAUSE_PREEMPTED:
-		ip_print(stdout, "waiting for a CPU");
+		ip_print(out, "waiting for a CPU");
 		if (p->thread) {
-			ip_print(stdout, ", which ");
-			print_thread(p->thread);
-			ip_print(stdout, " had");
+			ip_print(out, ", which ");
+			print_thread(out, p->thread);
+			ip_print(out, " had");
 		}
 		break;
 	case IP_CAUSE_INTERRUPT:
-		ip_print(stdout, "interrupted: %s",
+		ip_print(out, "interrupted: %s",
 			 ip_interrupt_name(&d->waits->interrupts, p->interrupt, p->line, name));
 		break;
 	case IP_CAUSE_FAULT:
-		ip_print(stdout, "in page faults");
+		ip_print(out, "in page faults");
 		break;
 	case IP_CAUSE_BLOCKED:
-		ip_print(stdout, "blocked on %s %s", ip_wait_kind_name(p->object.kind),
+		ip_print(out, "blocked on %s %s", ip_wait_kind_name(p->object.kind),
 			 ip_object_name(d->waits->names, &p->object));
 		if (!p->thread)
 			break;
-		ip_print(stdout, p->is_lock ? ", held by " : ", ended by ");
-		print_thread(p->thread);
+		ip_print(out, p->is_lock ? ", held by " : ", ended by ");
+		print_thread(out, p->thread);
 		if (p->in != IP_NO_FUNCTION)
-			ip_print(stdout, " in %s", ip_names_shown(d->names, p->in));
+			ip_print(out, " in %s", ip_names_shown(d->names, p->in));
 		break;
 	default:
-		ip_print(stdout, "not known");
+		ip_print(out, "not known");
 	}
 }
 
@@ -204,7 +204,7 @@ static void print_parts(const struct cli_darc *d, size_t cause, int indent)
 		ip_print(stdout, "%*s%9s%s  ", indent, "",
 			 ip_format_ns(cli_darc_ns(d, excess), time),
 			 d->search->ranges[1].most ? " more" : "");
-		cli_darc_print_part(d, &w->parts[i]);
+		cli_darc_print_part(stdout, d, &w->parts[i]);
 		ip_print(stdout, "\n");
 	}
 }

@@ -252,6 +252,8 @@ static void print_json(const struct cli_record_options *options, const struct ip
 	if (s->until) {
 		ip_json_uint(&j, "until", s->until);
 		ip_json_string(&j, "until_met", s->until_said);
+		if (*s->until_function)
+			ip_json_string(&j, "until_function", s->until_function);
 		ip_json_uint(&j, "until_met_after_ns", s->until_ns);
 	}
 	json_unmet(&j, s);

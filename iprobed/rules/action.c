@@ -16,6 +16,8 @@
 #include "iprobed/rules/members.h"
 #include "iprobed/rules/store.h"
 
+#define LINE 1024 /* of what was recorded or found */
+
 static void limits_of(const struct ip_rules_rule *r, struct ip_rules_command *c)
 {
 	ip_rules_command_add(c, "--duration");
@@ -115,6 +117,10 @@ static int start(struct ip_rules *e, struct ip_rules_target *t, const struct ip_
 	const struct ip_rules_rule *r = arm->state->rule;
 	struct ip_rules_command c;
 
+	if (r->action == IP_RULES_DARC) {
+		ip_rules_search_command(e, t, arm, &c);
+		return ip_rules_command_start(&c, e, members, t->dir, &t->job);
+	}
 	if (r->action == IP_RULES_FPERF) {
 		fperf(e, r, &c);
 	} else {
@@ -181,10 +187,12 @@ static size_t count_recorded(const struct ip_rules_target *t, bool is_fperf)
 {
 	_cleanup_free_ char *path = NULL;
 	struct stat st;
-	char end[64];
+	char end[64], line[64];
 
 	if (!WIFEXITED(t->job.status))
 		return 0;
+	if (t->by->state->rule->action == IP_RULES_DARC)
+		return ip_rules_search_said(&t->job, line, sizeof(line));
 	/* a summary comes from a recording alone, also where events of the kernel were cut short */
 	if (!t->nmembers)
 		return !WEXITSTATUS(t->job.status) ||
@@ -221,8 +229,8 @@ bool ip_rules_act_end(struct ip_rules *e, struct ip_rules_target *t, uint64_t no
 	       cost = events * IP_RULES_EVENT_NS + calls * IP_RULES_MEASURE_NS +
 		      kernel * IP_RULES_KERNEL_NS + stopped;
 	size_t n = count_recorded(t, r->action == IP_RULES_FPERF);
-	char count[32], counted[32], stops[16], line[512], of[48] = "", beside[48] = "",
-							   missing[256] = "";
+	char count[32], counted[32], stops[16], line[LINE], of[48] = "", beside[48] = "",
+							    missing[256] = "";
 
 	if (!n) {
 		const pid_t iprobe = ip_rules_job_taken_by(&t->job);
@@ -234,14 +242,21 @@ bool ip_rules_act_end(struct ip_rules *e, struct ip_rules_target *t, uint64_t no
 				"iprobe detach %d ends",
 				iprobe, t->process.pid);
 		else
-			ip_rules_came_of(t->by->state, t, false, "nothing is recorded: %s",
+			ip_rules_came_of(t->by->state, t, false, "nothing is %s: %s",
+					 r->action == IP_RULES_DARC ? "searched" : "recorded",
 					 *t->job.word ? t->job.word : "its session was killed");
 		ip_rules_store_remove(t->dir);
+		if (WIFSIGNALED(t->job.status)) {
+			free(t->left_dir);
+			t->left_dir = ip_steal_ptr(t->dir);
+		}
 		ip_rules_service_failed(&t->by->state->services, t->by->service);
 		return false;
 	}
 	if (r->action == IP_RULES_FPERF) {
 		snprintf(line, sizeof(line), "counted");
+	} else if (r->action == IP_RULES_DARC) {
+		ip_rules_search_said(&t->job, line, sizeof(line));
 	} else {
 		if (t->nmembers)
 			snprintf(of, sizeof(of), " of %zu process%s", n, n == 1 ? "" : "es");
@@ -259,6 +274,8 @@ bool ip_rules_act_end(struct ip_rules *e, struct ip_rules_target *t, uint64_t no
 			ip_rules_members_pay(e, t, state, t->by->not_before_ns);
 	}
 	ip_rules_store_note(t->dir, line);
+	if (r->action == IP_RULES_DARC)
+		ip_rules_search_tell_missing(t);
 	if (r->kernel && ip_rules_job_string(&t->job, "missing", missing, sizeof(missing)))
 		tell_missing(t, missing);
 	if (WEXITSTATUS(t->job.status) && !t->nmembers)
@@ -266,7 +283,8 @@ bool ip_rules_act_end(struct ip_rules *e, struct ip_rules_target *t, uint64_t no
 	else if (WEXITSTATUS(t->job.status))
 		ip_rules_log(t->by->state, t, "not all of its service could be recorded: %s",
 			     t->job.word);
-	ip_rules_came_of(t->by->state, t, true, "has recorded: %s; in %s", line, t->dir);
+	ip_rules_came_of(t->by->state, t, true, "has %s: %s; in %s",
+			 r->action == IP_RULES_DARC ? "searched" : "recorded", line, t->dir);
 	return true;
 }
 

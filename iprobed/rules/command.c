@@ -51,14 +51,17 @@ int ip_rules_command_start(struct ip_rules_command *c, const struct ip_rules *e,
 			? ip_delegation_text_of_many(IP_RULES_JOB_TARGET, members->pids, members->n)
 			: ip_delegation_text(IP_DELEGATION_ANY, IP_DELEGATION_STAYS,
 					     IP_RULES_JOB_TARGET, NULL);
-	_cleanup_free_ char *variable = NULL;
-	char *environment[3] = {e->environment, NULL, NULL};
+	_cleanup_free_ char *variable = NULL, *temporary = NULL;
+	char *environment[4] = {e->environment, NULL, NULL, NULL};
 	int done = -1;
 
 	if (!text || asprintf(&variable, IP_DELEGATION_VARIABLE "=%s", text) < 0)
 		variable = NULL;
+	if (c->temporary && asprintf(&temporary, "TMPDIR=%s", c->temporary) < 0)
+		temporary = NULL;
 	environment[1] = variable;
-	if (c->failed || !variable)
+	environment[2] = temporary;
+	if (c->failed || !variable || (c->temporary && !temporary))
 		ip_error("out of memory");
 	else
 		done = ip_rules_job_start(job, c->words, directory, members->pidfds, members->n,

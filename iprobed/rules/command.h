@@ -20,6 +20,7 @@ struct ip_rules_command {
 	char *words[IP_RULES_COMMAND_WORDS + 1];
 	size_t n;
 	bool failed;
+	const char *temporary; /* where it makes temporary files; NULL: as all workers do */
 };
 
 /* Begins a command line: iprobe COMMAND. */

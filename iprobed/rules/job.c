@@ -93,19 +93,28 @@ static int make_pipe(int *ret_read, int *ret_write)
 	return 0;
 }
 
+/* Adds NAME=VALUE, or puts it in the place of another value. */
+static void set_variable(char *env[VARIABLES], char *variable)
+{
+	const size_t name = strcspn(variable, "=") + 1;
+	size_t i = 0;
+
+	while (env[i] && strncmp(env[i], variable, name))
+		i++;
+	if (i < VARIABLES - 1)
+		env[i] = variable;
+}
+
 int ip_rules_job_start(struct ip_rules_job *job, char *const *argv, const char *directory,
 		       const int *pidfds, size_t n, char *const *environment)
 {
 	char *env[VARIABLES] = {IP_WORKER_ENVIRONMENT};
-	size_t nenv = 0;
 	_cleanup_close_ int null = open("/dev/null", O_RDONLY | O_CLOEXEC), out = -1, err = -1;
 	pid_t parent = getpid();
 
 	*job = (struct ip_rules_job){.out = -1, .err = -1, .since_ns = ip_now_ns()};
-	while (env[nenv])
-		nenv++;
-	for (size_t i = 0; environment && environment[i] && nenv < VARIABLES - 1; i++)
-		env[nenv++] = environment[i];
+	for (size_t i = 0; environment && environment[i]; i++)
+		set_variable(env, environment[i]);
 	if (null < 0 || make_pipe(&job->out, &out) < 0 || make_pipe(&job->err, &err) < 0) {
 		ip_rules_job_clear(job);
 		return -1;
@@ -282,6 +291,13 @@ static bool copy_string(const char *p, char *buffer, size_t size)
 	}
 	buffer[n] = '\0';
 	return true;
+}
+
+bool ip_rules_job_is(const struct ip_rules_job *job, const char *key, const char *word)
+{
+	const char *p = find(job, key);
+
+	return p && !strncmp(p, word, strlen(word));
 }
 
 bool ip_rules_job_string(const struct ip_rules_job *job, const char *key, char *buffer, size_t size)

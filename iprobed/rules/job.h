@@ -40,7 +40,8 @@ struct ip_rules_job {
 };
 
 /* Starts a command. argv[0]: path of the program. directory: where it runs. pidfds: of its n
- * targets; it has them from IP_RULES_JOB_TARGET on. environment: additional variables, may be NULL.
+ * targets; it has them from IP_RULES_JOB_TARGET on. environment: variables besides those of all
+ * workers, or in their place; may be NULL.
  * Returns 0, or -1 with an error. */
 #define IP_RULES_JOB_TARGET 3
 int ip_rules_job_start(struct ip_rules_job *job, char *const *argv, const char *directory,
@@ -74,6 +75,8 @@ pid_t ip_rules_job_taken_by(const struct ip_rules_job *job);
  * of the target. *ret_condition: from 1 on. nearest: names; "": none. */
 bool ip_rules_job_absent(const struct ip_rules_job *job, size_t i, size_t *ret_condition,
 			 char *nearest, size_t size);
+/* Whether "key": is followed by the word, such as true. */
+bool ip_rules_job_is(const struct ip_rules_job *job, const char *key, const char *word);
 /* Copies the text after "key": up to its closing quote. Returns false if there is none. */
 bool ip_rules_job_string(const struct ip_rules_job *job, const char *key, char *buffer,
 			 size_t size);

@@ -11,6 +11,7 @@
 #include "iprobed/rules/rules_private.h"
 
 #define SHARING	   4
+#define SEARCH	   (3 * IP_IPROBED_BESIDE)
 #define RING_LEAST (8ull << 20)
 
 /* Where the rule says nothing, more than a few processes share what these would have, as iprobe
@@ -24,6 +25,10 @@ uint64_t ip_rules_memory_of(const struct ip_rules_rule *rule, size_t n)
 		if (rings < RING_LEAST * n)
 			rings = RING_LEAST * n;
 	}
+	if (rule->action == IP_RULES_DARC) /* its session is another process than its search */
+		return (rule->kernel ? 2 : 1) * rings + SEARCH +
+		       (rule->kernel ? ip_iprobed_kernel_memory(IP_REQUEST_KERNEL_BUFFER_USUAL)
+				     : 0);
 	if (rule->kernel)
 		rings += ip_iprobed_kernel_memory(IP_RULES_KERNEL_BUFFER);
 	return rings + IP_IPROBED_BESIDE * (n > 1 ? n + 1 : 1);

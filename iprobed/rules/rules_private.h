@@ -75,6 +75,9 @@ struct ip_rules_arm {
 	/* The target had no function of its latency: when that is tried again, how long the pause
 	 * is, and a hash of what was logged; 0: nothing of this. */
 	uint64_t absent_ns, absent_backoff_ns, absent_said;
+	/* the function whose latency it has fired for last, by its linker name; NULL: another
+	 * reason */
+	char *function;
 	bool told_waits, told_deaf, told_rests, told_watch;
 };
 
@@ -120,7 +123,9 @@ struct ip_rules_target {
 	bool outgrown; /* it has more threads now than its watch was begun for */
 	/* the arm that acts, or whose flight recorder runs; otherwise NULL */
 	struct ip_rules_arm *by;
-	char *dir;	 /* the session's */
+	char *dir; /* the session's */
+	/* where a session wrote that was killed, to be removed; NULL: none */
+	char *left_dir;
 	size_t nmembers; /* ACT: how many processes of a service it records; 0: this one alone */
 	uint64_t memory; /* most memory of the session, its worker included */
 	/* it was logged that there is no memory for the session now */
@@ -317,6 +322,15 @@ bool ip_rules_snapshot_end(struct ip_rules *e, struct ip_rules_target *t);
  * has written. */
 void ip_rules_recorder_keep(struct ip_rules *e, struct ip_rules_target *t, struct ip_rules_arm *arm,
 			    const char *why);
+
+/* search.c. Makes the command line of a search for root causes. */
+struct ip_rules_command;
+void ip_rules_search_command(const struct ip_rules *e, const struct ip_rules_target *t,
+			     const struct ip_rules_arm *arm, struct ip_rules_command *c);
+/* Writes what a search has found, in one line. Returns whether it has come to a result. */
+bool ip_rules_search_said(const struct ip_rules_job *job, char *line, size_t size);
+/* Tells what a search had to do without. */
+void ip_rules_search_tell_missing(struct ip_rules_target *t);
 
 /* memory.c. Returns the bytes that the rule's sessions of n processes take, their own processes
  * included. */

@@ -14,6 +14,7 @@
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/file.h"
 #include "common/trace/end_reason.h"
 #include "common/units.h"
 #include "iprobed/rules/members.h"
@@ -57,14 +58,34 @@ int ip_rules_target_add(struct ip_rules *e, struct ip_rules_process *process,
 	return 0;
 }
 
+static void free_arms(struct ip_rules_target *t)
+{
+	for (size_t i = 0; i < t->narms; i++)
+		free(t->arms[i].function);
+	free(ip_steal_ptr(t->arms));
+}
+
+/* Removes what a session has left that was killed. Processes of it may still be ending, and write
+ * there: then it is tried again. */
+static void remove_left(struct ip_rules_target *t)
+{
+	if (!t->left_dir)
+		return;
+	ip_rules_store_remove(t->left_dir);
+	if (ip_access(t->left_dir, F_OK) < 0)
+		free(ip_steal_ptr(t->left_dir));
+}
+
 void ip_rules_target_free(struct ip_rules_target *t)
 {
 	ip_rules_job_clear(&t->job);
 	ip_rules_job_clear(&t->side);
 	ip_rules_process_clear(&t->process);
 	close(t->pidfd);
-	free(t->arms);
+	free_arms(t);
 	free(t->dir);
+	remove_left(t);
+	free(t->left_dir);
 	free(t->side_dir);
 	free(t->service);
 	free(t->unit);
@@ -73,7 +94,7 @@ void ip_rules_target_free(struct ip_rules_target *t)
 
 void ip_rules_target_disarm(struct ip_rules_target *t)
 {
-	free(ip_steal_ptr(t->arms));
+	free_arms(t);
 	t->narms = t->nwaiting = t->nwatched = 0;
 	t->by = t->side_by = NULL;
 }
@@ -204,6 +225,7 @@ bool ip_rules_fire(struct ip_rules *e, struct ip_rules_target *t, struct ip_rule
 	f->awaits_recorder = t->doing == IP_RULES_NOTHING && ip_rules_arm_rests(t, arm, now_ns);
 	f->due_ns = now_ns + (rule->action == IP_RULES_SNAPSHOT ? rule->for_ns : 0);
 	t->nwaiting++;
+	free(ip_steal_ptr(arm->function));
 	count_firing(t, arm, now_ns, f->why);
 	if (rule->service)
 		ip_rules_members_have_fired(e, t, arm->state, now_ns);
@@ -274,6 +296,14 @@ static void drop_awaiting(struct ip_rules_target *t)
 		}
 }
 
+/* The function whose latency was too high, by its linker name; NULL: it is not known. */
+static char *function_of(const struct ip_rules_job *job)
+{
+	char name[1024];
+
+	return ip_rules_job_string(job, "until_function", name, sizeof(name)) ? strdup(name) : NULL;
+}
+
 /* A session that watched has ended. */
 static void watch_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
 {
@@ -320,7 +350,8 @@ static void watch_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t 
 			else /* it had begun before it may */
 				t->retry_ns = now_ns + ip_rules_arm_wait(arm, now_ns);
 		} else {
-			ip_rules_fire(e, t, arm, false, now_ns, "%s", end);
+			if (ip_rules_fire(e, t, arm, false, now_ns, "%s", end))
+				arm->function = function_of(&t->job);
 		}
 	} else if (ip_end_reason_of(end) == IP_END_YIELDED) {
 		/* meanwhile its tries fail, since the other iprobe has the session */
@@ -522,6 +553,7 @@ bool ip_rules_target_step(struct ip_rules *e, struct ip_rules_target *t, uint64_
 {
 	bool draining = e->ending || e->reloading || t->gone, hurry, acts;
 
+	remove_left(t);
 	if (t->side.pid && ip_rules_job_step(&t->side, now_ns)) {
 		ip_rules_snapshot_end(e, t);
 		ip_rules_job_clear(&t->side);

@@ -23,6 +23,7 @@ struct watched {
 	uint32_t number;
 	const struct ip_condition *condition;
 	char *function;
+	char *linker_name;
 	struct ip_condition_history history;
 	uint64_t next_ns;
 	uint64_t calls;	 /* at the last look */
@@ -45,8 +46,10 @@ static void destroy(void *data)
 {
 	struct until *u = data;
 
-	for (size_t i = 0; i < u->n; i++)
+	for (size_t i = 0; i < u->n; i++) {
 		free(u->items[i].function);
+		free(u->items[i].linker_name);
+	}
 	free(u->items);
 	free(u);
 }
@@ -70,8 +73,12 @@ static int watch(struct until *u, struct ip_counters *counters,
 	if (ip_array_grow(&u->items, u->n, sizeof(w)) < 0)
 		return -1;
 	w.function = ip_demangle(name, false);
-	if (!w.function)
+	w.linker_name = strdup(name);
+	if (!w.function || !w.linker_name) {
+		free(w.function);
+		free(w.linker_name);
 		return ip_error("out of memory");
+	}
 	u->items[u->n++] = w;
 	return 0;
 }
@@ -126,6 +133,14 @@ static uint64_t interval(const struct until *u, struct watched *w, uint64_t call
 	return IP_CONDITION_LOOKS * part * (periods < most ? periods : most);
 }
 
+static void tell_function(const struct watched *w, struct ip_session_summary *summary)
+{
+	const size_t size = sizeof(summary->until_function);
+
+	if (strlen(w->linker_name) < size)
+		memcpy(summary->until_function, w->linker_name, strlen(w->linker_name) + 1);
+}
+
 /* Looks at those functions whose time has come. all: at all of them. Returns whether a condition is
  * met; if so, the summary tells which one. */
 static bool look(struct until *u, struct ip_session *s, uint64_t now, bool all)
@@ -155,6 +170,7 @@ static bool look(struct until *u, struct ip_session *s, uint64_t now, bool all)
 				ip_condition_say(w->condition, w->function, &figure,
 						 s->summary->until_said);
 				s->summary->until_ns = now - s->start_ns;
+				tell_function(w, s->summary);
 				return true;
 			}
 		}

@@ -83,6 +83,14 @@ SEEDS = [
     "rules: {a: {match: {exe: x}, when: start, do: {fperf: p}, overhead: 0.001%}}\n"
     "profiles: {p: {}}",
     "rules: {a: {match: {exe: x}, when: start, do: fperf}}",
+    "rules: {a: {match: {exe: x}, when: {latency: {functions: f, p99: '>5ms'}}, do: darc}}",
+    "rules: {a: {match: {exe: x}, when: start, do: {darc: {function: f, slower_than: 1ms, "
+    "start_ops: 1, decision_ops: 2, depth: 3, maxcount_percentage: 4, budget: 5%, memory: 6M, "
+    "html: true, max_functions: 7}}, kernel: [sched]}}",
+    "rules: {a: {match: {exe: x}, when: start, do: {darc: {function: f, percentile: p99}}}}",
+    "rules: {a: {match: {exe: x}, when: start, do: {darc: {function: f, peak: 0}}, record: "
+    "service}}",
+    "rules: {a: {match: {exe: x}, when: start, do: {darc: f}, disk: 1M}}",
     "rules: {a: {match: {exe: x}, when: start, do: {snapshot: {memory: 400M}}, disk: 500M}}",
     "rules: {a: {match: {exe: x}, when: start, do: {trace: {functions: f, args: 'f(x)', retval: f, "
     "when: 'x > 1'}}}}",

@@ -175,6 +175,33 @@ def test_for_people(root, trace):
     assert " > ".join(program.path) in text, text
 
 
+def test_output(root, trace):
+    """The document is in the file, and the line says the same."""
+    program, where = trace
+    output = root.dir() / "darc.json"
+    done = root.iprobe("darc", "-f", "serve", "-o", output, where)
+    assert done.returncode == 0 and not done.stderr, repr(done)
+    document = json.loads(output.read_text())
+    assert document == searched(root, where)
+    (found,) = document["paths"]
+    (line,) = done.stdout.splitlines()
+    path = " > ".join(program.path)
+    assert line.startswith(f"root cause found: {100 * found['share']:.0f} % {path} ("), line
+    assert line.endswith(f"; of {document['searched']['looked_at']} calls looked at"), line
+    summary = searched(root, where, "-o", output)
+    assert summary == {
+        "function": "serve",
+        "state": "root cause found",
+        "causes": 1,
+        "kernel": False,
+        "said": line,
+    }
+    assert output.stat().st_mode & 0o777 == 0o600
+    done = root.iprobe("darc", "-f", "serve", "--by", "variance", "-o", output, where)
+    assert done.stdout.startswith("latency varies: ") and path in done.stdout, repr(done)
+    assert json.loads(output.read_text())["nodes"][0]["path"] == program.path
+
+
 def test_refusals(root, trace):
     _, where = trace
     for options, code, words in [
@@ -186,6 +213,10 @@ def test_refusals(root, trace):
         (("-f", "serve", "--by", "time"), 2, "not 'time'"),
         (("-f", "serve", "--by", "variance", "--peak", "1"), 2, "does not go with"),
         (("-f", "serve", "--maxcount-percentage", "101"), 2, "0 to 100"),
+        (("-f", "serve", "-o", ""), 2, "-o needs the name of a file"),
+        (("-f", "serve", "-o", where), 1, "name a file with -o"),
+        (("-f", "serve", "-o", where / "none" / "x"), 1, "none"),
+        (("-f", "serve", "--memory", "1M"), 2, "--memory goes with a PID or a command"),
         (("-f", "*"), 1, "name one"),
         (("-f", "serv"), 1, "serve"),
     ]:

@@ -78,6 +78,7 @@ def test_ends_when_it_is_met(me, serving):
     os.kill(serving.pid, signal.SIGUSR1)
     summary = end(session, serving)
     assert summary["until"] == 2 and summary["end"] == summary["until_met"], summary
+    assert summary["until_function"] == "handle", summary
     said = re.fullmatch(
         r"p99 of handle was (\S+ m?s) in the last (\S+) (m?s) \(\d+ calls\)", summary["until_met"]
     )

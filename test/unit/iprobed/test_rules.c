@@ -12,6 +12,8 @@
 
 #include "common/condition.h"
 #include "config/probes_d.h"
+#include "config/rule_search.h"
+#include "config/rule_text.h"
 #include "hotpatcher/ptrace/stop.h"
 #include "iprobed/rules/cmdline_reader.h"
 #include "iprobed/rules/job.h"
@@ -108,6 +110,67 @@ static void test_what_is_taken(void **state)
 	ip_probes_d_clear(&p);
 }
 
+static const struct ip_rules_rule *search_rule(struct ip_probes_d *p, const char *rest)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), "rules: {a: {match: {exe: x}, %s}}", rest);
+	if (add(p, text) < 0)
+		fail_msg("%s: %s", text, ip_error_message());
+	return &p->rules[0];
+}
+
+/* What do: darc says, and what follows from the rest of the rule. */
+static void test_searches(void **state)
+{
+	struct ip_probes_d p = {0};
+	const struct ip_rules_rule *r = search_rule(
+		&p, "when: {latency: {functions: f, p99: '> 10ms'}}, do: darc, kernel: true");
+	char *text;
+
+	(void)state;
+	assert_true(r->action == IP_RULES_DARC && !r->functions && ip_rules_watches(r));
+	assert_true(ip_rules_search_slower(r) == SECOND / 100 && r->for_ns == 60 * SECOND);
+	assert_int_equal(ip_rules_search_room(r), 6 * (64ull << 20));
+	assert_true(r->at_most == 10 && !r->search.html && !r->search.percentile);
+	text = ip_rules_text(r);
+	assert_non_null(strstr(text, ": the root causes of slow calls of f (10ms or longer), with "
+				     "events of the kernel"));
+	assert_non_null(strstr(text, "\nfor 1m at most, "));
+	free(text);
+	ip_probes_d_clear(&p);
+
+	r = search_rule(&p,
+			"when: {latency: {functions: f, calls: '> 10'}}, do: {darc: {function: "
+			"g, html: true, budget: 2%, depth: 8, decision_ops: 30, start_ops: 200, "
+			"max_functions: 50, maxcount_percentage: 0, memory: 8M}}, for: 5s, "
+			"overhead: 1%");
+	assert_string_equal(r->functions, "g");
+	assert_true(!ip_rules_search_slower(r) && r->search.html && r->for_ns == 5 * SECOND);
+	assert_true(r->search.budget_percent == 2 && r->search.depth == 8 &&
+		    r->search.decision_ops == 30 && r->search.start_ops == 200 &&
+		    r->search.max_functions == 50 && r->ring == 8u << 20);
+	assert_string_equal(r->search.maxcount_percentage, "0");
+	text = ip_rules_text(r);
+	assert_non_null(strstr(text, "calls of g (rightmost peak), budget 2%, memory 8.0 MiB"));
+	free(text);
+	ip_probes_d_clear(&p);
+
+	r = search_rule(&p, "when: {latency: {functions: f, max: '> 1s'}}, do: {darc: "
+			    "{percentile: p99.9}}");
+	assert_int_equal(ip_rules_search_slower(r), 0);
+	assert_string_equal(r->search.percentile, "p99.9");
+	ip_probes_d_clear(&p);
+	r = search_rule(&p, "when: {latency: {functions: f, mean: '> 1s'}}, do: {darc: "
+			    "{slower_than: 3ms}}");
+	assert_int_equal(ip_rules_search_slower(r), 3000000);
+	ip_probes_d_clear(&p);
+	r = search_rule(&p, "when: request, do: {darc: f}");
+	assert_true(!ip_rules_search_slower(r) && !ip_rules_watches(r));
+	assert_string_equal(r->functions, "f");
+	ip_probes_d_clear(&p);
+}
+
 #define RULE(match, when, do, more)                                                                \
 	"rules: {a: {match: {" match "}, when: {" when "}, do: " do "" more "}}"
 
@@ -174,7 +237,7 @@ static void test_what_is_wrong_and_where(void **state)
 		{RULE("exe: x", "signal: KILL", "trace", ""),
 		 "f.yaml:1:45: signal is USR1 or USR2"},
 		{RULE("exe: x", "start: true", "dance", ""),
-		 "f.yaml:1:55: do is one of trace, hist, fperf and snapshot"},
+		 "f.yaml:1:55: do is one of trace, hist, fperf, snapshot and darc"},
 		{RULE("exe: x", "start: true", "{trace: x, hist: y}", ""), "do is one of"},
 		{RULE("exe: x", "start: true", "{trace: {function: x}}", ""),
 		 "unknown key 'function'; trace has functions, args, retval, when, memory"},
@@ -201,6 +264,56 @@ static void test_what_is_wrong_and_where(void **state)
 		{RULE("exe: x", "latency: {functions: f, p99: '> 1ms'}", "snapshot",
 		      ", overhead: 1%"),
 		 "a flight recorder records all the time"},
+		{RULE("exe: x", "start: true", "darc", ""), "f.yaml:1:55: darc of which function?"},
+		{RULE("exe: x", "start: true", "{darc: {functions: f}}", ""),
+		 "f.yaml:1:63: unknown key 'functions'; darc has function, slower_than"},
+		{RULE("exe: x", "start: true", "{darc: 'x,,y'}", ""), "selection: empty item"},
+		{RULE("exe: x", "start: true", "{darc: {function: f, slower_than: 0s}}", ""),
+		 "slower_than is nothing"},
+		{RULE("exe: x", "start: true", "{darc: {function: f, slower_than: x}}", ""),
+		 "slower_than: 'x' is no duration"},
+		{RULE("exe: x", "start: true",
+		      "{darc: {function: f, percentile: p99, slower_than: 1ms}}", ""),
+		 "slower_than and percentile: one of them"},
+		{RULE("exe: x", "start: true", "{darc: {function: f, peak: 1, percentile: p99}}",
+		      ""),
+		 "percentile and peak: one of them"},
+		{RULE("exe: x", "start: true", "{darc: {function: f, percentile: p100}}", ""),
+		 "percentile is p50, p99, p99.9 and the like, not 'p100'"},
+		{RULE("exe: x", "start: true", "{darc: {function: f, percentile: p0x1}}", ""),
+		 "percentile is p50"},
+		{RULE("exe: x", "start: true", "{darc: {function: f, peak: 0}}", ""),
+		 "peak is a number from 1 to 1000000000, not '0'"},
+		{RULE("exe: x", "start: true", "{darc: {function: f, decision_ops: -1}}", ""),
+		 "decision_ops is a number from 1"},
+		{RULE("exe: x", "start: true", "{darc: {function: f, start_ops: [1]}}", ""),
+		 "start_ops is a single value"},
+		{RULE("exe: x", "start: true", "{darc: {function: f, depth: 1001}}", ""),
+		 "depth is a number from 1 to 1000, not '1001'"},
+		{RULE("exe: x", "start: true", "{darc: {function: f, max_functions: 1.5}}", ""),
+		 "max_functions is a number from 1"},
+		{RULE("exe: x", "start: true", "{darc: {function: f, maxcount_percentage: 101}}",
+		      ""),
+		 "maxcount_percentage is a number from 0 to 100, not '101'"},
+		{RULE("exe: x", "start: true", "{darc: {function: f, budget: 0.001%}}", ""),
+		 "budget is a share of run time from 0.01% to 100%, such as 2%, not '0.001%'"},
+		{RULE("exe: x", "start: true", "{darc: {function: f, budget: 500/s}}", ""),
+		 "budget is a share of run time"},
+		{RULE("exe: x", "start: true", "{darc: {function: f, html: maybe}}", ""),
+		 "html is true or false"},
+		{RULE("exe: x", "start: true", "{darc: {function: f, memory: 1k}}", ""),
+		 "memory: 1.0 MiB at least"},
+		{RULE("exe: x", "start: true", "{darc: f}", ", record: service"),
+		 "darc searches one process"},
+		{RULE("exe: x", "start: true", "{darc: f}", ", overhead: 0.001%"),
+		 "the budget of darc is 0.01% at least"},
+		{RULE("exe: x", "start: true", "{darc: f}", ", disk: 100M"),
+		 "the recordings of a search take up to 192.0 MiB while it goes on, which is more"},
+		{RULE("exe: x", "start: true", "{darc: {function: f, memory: 100M}}",
+		      ", kernel: true"),
+		 "take up to 600.0 MiB"},
+		{RULE("exe: x", "start: true", "hist", ", kernel: true"),
+		 "kernel goes with do: trace, or do: darc"},
 		{RULE("exe: x", "start: true", "trace", ", for: 0s"), "for is nothing"},
 		{RULE("exe: x", "start: true", "trace", ", for: 2h"), "for is an hour at most"},
 		{RULE("exe: x", "start: true", "trace", ", at_most: 3"),
@@ -743,7 +856,7 @@ static void test_jobs(void **state)
 		(char *)"/bin/sh", (char *)"-c",
 		(char *)"echo $TMPDIR $MORE `ulimit -v` `ulimit -d` `ulimit -c`; pwd; exit 3",
 		NULL};
-	char *const more[] = {(char *)"MORE=more", NULL};
+	char *const more[] = {(char *)"MORE=more", (char *)"TMPDIR=.", NULL};
 	const struct timespec nap = {.tv_nsec = 1000000};
 	unsigned long space, data;
 	struct ip_rules_job job;
@@ -754,8 +867,7 @@ static void test_jobs(void **state)
 	while (!ip_rules_job_step(&job, ip_now_ns()))
 		nanosleep(&nap, NULL);
 	assert_int_equal(WEXITSTATUS(job.status), 3);
-	assert_int_equal(sscanf(job.text, "/dev/shm more %lu %lu 0\n/\n%n", &space, &data, &length),
-			 2);
+	assert_int_equal(sscanf(job.text, ". more %lu %lu 0\n/\n%n", &space, &data, &length), 2);
 	/* KiB; less where we have less */
 	assert_true(length && space <= 16 << 20 && data <= 2 << 20);
 	ip_rules_job_clear(&job);
@@ -809,6 +921,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_is_taken),
+		cmocka_unit_test(test_searches),
 		cmocka_unit_test(test_what_is_wrong_and_where),
 		cmocka_unit_test(test_references),
 		cmocka_unit_test(test_matching),
