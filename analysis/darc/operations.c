@@ -270,7 +270,8 @@ static void tell_call(const struct ip_darc_builder *b, const struct ip_darc_call
 					       .start = call->start,
 					       .end = tsc > call->start ? tsc : call->start,
 					       .start_queued = open->queued,
-					       .end_queued = queued};
+					       .end_queued = queued,
+					       .number = b->n};
 
 	b->options.call_ended(b->options.context, &ended);
 }

@@ -55,6 +55,10 @@ struct ip_darc_call_end {
 	uint32_t node;
 	uint64_t start, end;
 	uint64_t start_queued, end_queued;
+	uint32_t number; /* of the call, as ip_darc_builder_enter() has returned it */
+	/* what came with its entry and its exit (common/trace/trace_format.h), where a reader of a
+	 * trace is to tell that; NULL: nothing. Valid until the callback returns */
+	const uint64_t *args, *result;
 };
 
 struct ip_darc_builder_options {

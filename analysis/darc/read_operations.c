@@ -10,8 +10,17 @@
 #include "analysis/darc/handover_builder.h"
 #include "analysis/darc/preemption.h"
 
+#include "common/array.h"
 #include "common/error.h"
 #include "common/selection/selection.h"
+#include "common/trace/trace_format.h"
+
+/* What came with the entry of a call. */
+struct entry {
+	uint64_t *words;
+	size_t room; /* in bytes */
+	bool there;
+};
 
 struct reader {
 	struct ip_trace_reader *trace;
@@ -25,6 +34,12 @@ struct reader {
 	uint64_t since;
 	bool began; /* an operation of the thread has begun since then */
 	struct ip_symbolizer *places;
+	/* what came with the entries of the calls that are open, by number - 1; and which call ends
+	 * now, with what came with its exit (NULL: nothing) */
+	struct entry *entries;
+	size_t nentries;
+	uint32_t leaving;
+	const uint64_t *result;
 	struct ip_darc_latencies *latencies; /* NULL: operations are read */
 	struct ip_darc_range *ranges;
 	size_t nranges;
@@ -59,6 +74,38 @@ static void on_values(void *context, const uint64_t *payload)
 	r->payload = payload;
 }
 
+/* Keeps what came with the entry of the call of that number. Deeper ones have no node. */
+static void keep_entry(struct reader *r, uint32_t number)
+{
+	const size_t size =
+		r->payload ? (1 + (size_t)IP_PAYLOAD_N(r->payload[0])) * sizeof(*r->payload) : 0;
+	struct entry *e;
+
+	if (!number || number - 1 > r->options->depth)
+		return;
+	while (r->nentries < number) {
+		if (ip_array_grow(&r->entries, r->nentries, sizeof(*r->entries)) < 0) {
+			r->failed = true;
+			return;
+		}
+		r->entries[r->nentries++] = (struct entry){0};
+	}
+	e = &r->entries[number - 1];
+	e->there = false;
+	if (!size)
+		return;
+	if (size > e->room) {
+		free(e->words);
+		e->words = malloc(size);
+		e->room = e->words ? size : 0;
+	}
+	e->there = e->words;
+	if (e->words)
+		memcpy(e->words, r->payload, size);
+	else
+		r->failed = ip_error("out of memory") < 0;
+}
+
 static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 {
 	struct reader *r = context;
@@ -72,6 +119,8 @@ static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 		frame->tag = ip_darc_builder_enter(
 			r->builder, frame->function, r->member, site, frame->start,
 			ip_preemption_until(&r->preemption, frame->start));
+	if (r->options && r->options->values && !r->skips)
+		keep_entry(r, frame->tag);
 }
 
 static void leave(struct reader *r, const struct ip_frame *frame, uint64_t ts)
@@ -109,8 +158,11 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 	(void)depth;
 	if (how == IP_END_UNFINISHED && frame->tag)
 		ip_darc_builder_spoil(r->builder);
+	r->leaving = frame->tag;
+	r->result = ip_frame_has_result(frame, how) ? r->payload : NULL;
 	if (how != IP_END_UNWOUND) /* else it was left before */
 		leave(r, frame, end);
+	r->leaving = 0;
 }
 
 static void on_run(void *context, const struct ip_thread_packets *run)
@@ -215,8 +267,13 @@ static bool on_operation(void *context, struct ip_darc_operation *operation)
 static void on_call_ended(void *context, const struct ip_darc_call_end *call)
 {
 	struct reader *r = context;
+	struct ip_darc_call_end told = *call;
 
-	if (!r->failed && r->options->call_ended(r->options->context, call) < 0)
+	if (r->options->values && call->number <= r->nentries && r->entries[call->number - 1].there)
+		told.args = r->entries[call->number - 1].words;
+	if (r->options->values && call->number == r->leaving)
+		told.result = r->result;
+	if (!r->failed && r->options->call_ended(r->options->context, &told) < 0)
 		r->failed = true;
 }
 
@@ -240,6 +297,9 @@ static int visit(struct reader *r, struct ip_ftree *ftree,
 	r->failed |= ip_darc_builder_failed(r->builder);
 	ip_darc_builder_destroy(r->builder);
 	ip_preemption_clear(&r->preemption);
+	for (size_t i = 0; i < r->nentries; i++)
+		free(r->entries[i].words);
+	free(r->entries);
 	return r->failed ? -1 : ret;
 }
 

@@ -48,8 +48,9 @@ struct ip_darc_range {
 struct ip_darc_read_options {
 	uint32_t function, tid; /* tid 0: all threads */
 	uint32_t depth;
-	bool own;   /* ip_darc_operation.own is wanted */
-	bool plain; /* return addresses tell no nodes apart */
+	bool own;    /* ip_darc_operation.own is wanted */
+	bool plain;  /* return addresses tell no nodes apart */
+	bool values; /* call_ended wants what came with the calls */
 	/* of the trace, with its interrupts: time in which others had the CPUs of threads that
 	 * could have run is told apart; NULL: not known */
 	const struct ip_trace_waits *waits;

@@ -4,12 +4,17 @@ iprobe compare-calls: a slow call beside a usual one, in programs that know why 
 """
 
 import json
+import pathlib
+import sys
 
 import pytest
 
-from iptest import actor as actors
-from test_darc import made, recorded
-from test_wait import skip_without_events
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import tracegen  # noqa: E402
+from iptest import actor as actors  # noqa: E402
+from test_darc import made, recorded  # noqa: E402
+from test_wait import skip_without_events  # noqa: E402
 
 SLEEPS, QUEUE, ITERATIONS = 5, 59, 4  # seeds, by what is planted
 
@@ -119,3 +124,100 @@ def test_values_of_the_calls(me, programs):
     text = me.iprobe("compare-calls", "--of", "handle_request", bare).stdout
     assert text.splitlines()[2].startswith("handle_request in thread "), text
     assert "handle_request(" not in text, text
+
+
+@pytest.fixture(name="sized", scope="module")
+def fixture_sized(top, builddir, programs):
+    """A trace of test/programs/sized_reads.c with all values."""
+    actor = actors.Actor("root", 0, top, builddir)
+    trace = actor.dir() / "trace"
+    program = programs.simple("sized_reads", placement="fentry")
+    done = actor.iprobe("run", "-q", "--args", "--retval", "-o", trace, "--", program, "400")
+    assert done.returncode == 0, repr(done)
+    return trace
+
+
+def test_values_of_call_paths(me, sized):
+    """What a call path was given in the slow call, and what usually; of its longest call. What is
+    the same, and what only one of the two calls has, is not told.
+    """
+    (comparison,) = compared(me, sized)["comparisons"]
+    told = {n["path"][-1]: n.get("values") for n in comparison["nodes"]}
+    assert set(told) == {"serve", "look_up", "step", "read_block", "refill"}, told
+    assert told["read_block"] == [
+        {"name": "name", "of": "args", "slow": "large", "usual": "small"},
+        {"name": "len", "of": "args", "slow": 65536, "usual": 16},
+        {"name": None, "of": "retval", "slow": -1, "usual": 16},
+    ]
+    assert told["step"] == [
+        {"name": "number", "of": "args", "slow": 9, "usual": 2},
+        {"name": "us", "of": "args", "slow": 8000, "usual": 300},
+    ]
+    assert told["look_up"] is None and told["refill"] is None, told
+    assert [(v["name"], v["of"]) for v in told["serve"]] == [("id", "args"), (None, "retval")]
+    lines = me.iprobe("compare-calls", "--of", "serve", sized).stdout.splitlines()
+    below = {
+        line.split(" > ")[-1]: below.strip()
+        for line, below in zip(lines, lines[1:])
+        if " > " in line
+    }
+    assert below["read_block"] == 'name "small" -> "large", len 16 -> 65536, returned 16 -> -1'
+    assert below["step"] == "number 2 -> 9, us 300 -> 8000 (of the longest call)", lines
+
+
+def test_values_at_a_depth(me, sized):
+    """What is deeper has no line, and its values are not those of another one."""
+    done = me.iprobe("compare-calls", "--of", "read_block", "--json", "--depth", "1", sized)
+    (comparison,) = json.loads(done.stdout)["comparisons"]
+    assert [n["path"] for n in comparison["nodes"]] == [["read_block"], ["read_block", "refill"]]
+    assert [v["slow"] for v in comparison["nodes"][0]["values"]] == ["large", 65536, -1]
+
+
+def two_calls(me, payloads):
+    """A trace of a usual call of serve() and a slow one, each of a callee f0, f1, ... for each
+    payload; the trace, and payloads as (signature text, words) of both.
+    """
+    trace = tracegen.Trace(hz=1_000_000_000)
+    thread = trace.thread()
+    for slow in (0, 1):
+        thread.call("serve")
+        for k, both in enumerate(payloads):
+            text, words = both[slow]
+            thread.call(f"f{k}", values=(trace.signature(text), 0, words))
+            thread.advance(100 + 10_000 * slow)
+            thread.ret()
+        thread.ret()
+        thread.advance(10)
+    return trace.write(me.dir() / "trace")
+
+
+def test_values_that_do_not_fit(me):
+    """Another signature is another function's; words that do not fit it are none."""
+    trace = two_calls(
+        me,
+        [
+            (("i4:a", [1]), ("i4:a", [2])),
+            (("i4:a", [1]), ("i4:b", [2])),
+            (("i4:a", [1]), ("i4:a i4:b", [2, 3])),
+            (("s:text", [1, 0x41]), ("s:text", [5000, 0x41])),
+            (("i4:a", [1]), ("i4:a", [])),
+            (("i4:a", [1]), ("nonsense", [2])),
+        ],
+    )
+    done = me.iprobe("compare-calls", "--of", "serve", "--json", trace)
+    assert done.returncode == 0, repr(done)
+    (comparison,) = json.loads(done.stdout)["comparisons"]
+    told = {n["path"][-1]: n.get("values") for n in comparison["nodes"]}
+    assert told.pop("f0") == [{"name": "a", "of": "args", "slow": 2, "usual": 1}]
+    assert set(told.values()) == {None} and len(told) == 6, told
+
+
+def test_values_are_bounded(me):
+    large = list(range(1000))
+    trace = two_calls(me, [(("i4:a", [1]), ("i4:a", [2]))] + 1200 * [2 * (("i8:n", large),)])
+    done = me.iprobe("compare-calls", "--of", "serve", "--json", trace)
+    assert done.returncode == 0, repr(done)
+    (comparison,) = json.loads(done.stdout)["comparisons"]
+    assert comparison["values_left_out"] is True, comparison
+    (first,) = [n for n in comparison["nodes"] if n["path"][-1] == "f0"]
+    assert first["slow_calls"] == 1

@@ -384,6 +384,21 @@ def test_values_in_a_browser(me, programs, browser):  # noqa: F811
 
 
 @pytest.mark.slow
+def test_values_of_call_paths_in_a_browser(me, programs, browser):  # noqa: F811
+    trace = me.dir() / "trace"  # pylint: disable=redefined-outer-name
+    program = programs.simple("sized_reads", placement="fentry")
+    done = me.iprobe("run", "-q", "--args", "--retval", "-o", trace, "--", program, "400")
+    assert done.returncode == 0, repr(done)
+    view = View(browser, page_of(me, trace)[0])
+    told = view.run("return [...document.querySelectorAll('#lines .values')].map(e=>e.textContent)")
+    assert {'name "small" -> "large"', "len 16 -> 65536", "returned 16 -> -1"} <= set(told), told
+    assert "number 2 -> 9" in told, told
+    heads = view.run("return [...document.querySelectorAll('#lines th')].map(e => e.textContent)")
+    assert "values, usually -> in this call" in heads, heads
+    view.clean()
+
+
+@pytest.mark.slow
 def test_hostile_names_in_a_browser(me, browser):  # noqa: F811
     path, _ = page_of(me, long_calls(me, HOSTILE + "<img src=x onerror=alert(1)>", 3))
     view = View(browser, path)

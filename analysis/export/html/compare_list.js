@@ -12,6 +12,10 @@ const list = (function () {
       .slice(0, PARTS);
   }
 
+  /* The values that its longest calls have others of. */
+  const valuesOf = line => (line.values || []).map(v =>
+    `${v.name === null ? "returned" : v.name} ${value(v.usual)} -> ${value(v.slow)}`);
+
   const callsOf = line => line.slow_calls === line.usual_calls ? count(line.slow_calls)
     : `${count(line.slow_calls)}/${count(line.usual_calls)}`;
 
@@ -21,7 +25,7 @@ const list = (function () {
     return line ? `Itself, in all of its calls: ${time(line.slow_ns)} in ` +
       `${plural(line.slow_calls, "call")}, usually ${time(line.usual_ns)} in ` +
       `${plural(line.usual_calls, "call")}: ${signed(line.difference_ns)}. ` +
-      parts(line).map(p => `${signed(p.ns)} ${p.text}`).join("; ") : "";
+      [...parts(line).map(p => `${signed(p.ns)} ${p.text}`), ...valuesOf(line)].join("; ") : "";
   }
 
   function makeRow(line, most) {
@@ -36,6 +40,7 @@ const list = (function () {
       { class: "above" }));
     names.append(b);
     for (const p of parts(line)) what.append(element("div", `${signed(p.ns)} ${p.text}`));
+    for (const text of valuesOf(line)) what.append(element("div", text, { class: "values" }));
     tr.append(cell, element("td", time(line.slow_ns)), element("td", time(line.usual_ns)),
       element("td", callsOf(line)), names, what);
     tr.addEventListener("click", e => {
@@ -52,7 +57,8 @@ const list = (function () {
     sorted = lines.map(line => nodes.get(line.node));
     rows = new Map();
     for (const name of ["difference", "this call", "usually", "calls", "call path, itself",
-      ...result.kernel ? ["what its thread did for longer"] : [""]])
+      [...result.kernel ? ["what its thread did for longer"] : [],
+        ...lines.some(line => line.values) ? ["values, usually -> in this call"] : []].join("; ")])
       head.append(element("th", name, { scope: "col" }));
     const most = Math.max(1, ...lines.map(line => Math.abs(line.difference_ns)));
     table.querySelector("caption").textContent =

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "cli/call_values.h"
-#include "cli/darc/compare_calls.h"
+#include "cli/darc/compare/compare_calls.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
@@ -96,6 +96,22 @@ static void print_parts(const struct cli_darc *d, const struct ip_cause_waits *w
 	}
 }
 
+/* The values that differ, below the line of a node. */
+static int print_values(const struct cli_compare_calls *c, size_t number,
+			const struct cli_compare_node *node)
+{
+	const struct cli_compare_values values = cli_compare_values_of(c, number, node->node);
+	_cleanup_free_ char *text = cli_compare_values_text(&values);
+
+	if (!text)
+		return -1;
+	if (*text)
+		ip_print(stdout, "%46s%s%s\n", "", text,
+			 node->slow_calls > 1 || node->usual_calls > 1 ? " (of the longest call)"
+								       : "");
+	return 0;
+}
+
 static int print_path(const struct cli_darc *d, uint32_t node)
 {
 	size_t n;
@@ -150,6 +166,8 @@ static int print_call(const struct cli_compare_calls *c, size_t number)
 			 ip_format_ns(cli_darc_ns(&d, nodes[i].slow), at),
 			 ip_format_ns(cli_darc_ns(&d, nodes[i].usual), usual), calls);
 		ret = print_path(&d, nodes[i].node);
+		if (ret == 0)
+			ret = print_values(c, number, &nodes[i]);
 		if (ret == 0 && waits)
 			print_parts(&d, &waits[nodes[i].node], x);
 	}
@@ -264,10 +282,17 @@ static int json_comparison(struct ip_json *j, const struct cli_compare_calls *c,
 	ip_json_object(j, NULL);
 	json_call(j, "slow", c, slow, number);
 	ip_json_int(j, "difference_ns", difference(c, slow->ticks, c->usual->ticks));
+	if (c->node_values[number].left_out || c->node_values[c->nslow].left_out)
+		ip_json_bool(j, "values_left_out", true);
 	ip_json_array(j, "nodes");
 	for (size_t i = 0; ret == 0 && i < n && i < c->options->filter->limit; i++) {
+		const struct cli_compare_values values =
+			cli_compare_values_of(c, number, nodes[i].node);
+
 		ip_json_object(j, NULL);
 		ret = json_node(j, c, &nodes[i]);
+		if (ret == 0)
+			ret = cli_compare_values_json(j, &values);
 		if (ret == 0 && waits)
 			ret = json_parts(j, c, &waits[nodes[i].node]);
 		ip_json_end_object(j);

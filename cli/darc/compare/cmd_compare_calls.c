@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "cli/cli.h"
-#include "cli/darc/compare_calls.h"
+#include "cli/darc/compare/compare_calls.h"
 #include "cli/darc/darc_html.h"
 #include "cli/trace_args.h"
 

@@ -7,7 +7,9 @@
 #ifndef IP_CLI_COMPARE_CALLS_H
 #define IP_CLI_COMPARE_CALLS_H
 
+#include "analysis/darc/node_values.h"
 #include "analysis/darc/operation_values.h"
+#include "cli/darc/compare/compare_values.h"
 #include "cli/darc/darc_load.h"
 
 struct cli_compare_options {
@@ -33,12 +35,18 @@ struct cli_compare_calls {
 	const struct ip_darc_operation *usual; /* of the median */
 	/* what came with them: with each slow one, and with the usual one behind these */
 	const struct ip_operation_values *values;
+	const struct ip_node_values *node_values; /* the same, of the calls within them */
 };
 
 /* The nodes of a slow call and the usual one, by the size of their difference. The caller frees the
  * array. NULL with an error. */
 struct cli_compare_node *cli_compare_nodes(const struct cli_compare_calls *c,
 					   const struct ip_darc_operation *slow, size_t *ret_n);
+
+/* What differs between the longest calls of a node in a slow call, by its number, and in the usual
+ * one. */
+struct cli_compare_values cli_compare_values_of(const struct cli_compare_calls *c, size_t number,
+						uint32_t node);
 
 /* Compares, and prints. Returns 0, or -1 with an error. */
 int cli_compare_calls(const char *dir, const struct cli_compare_options *options);

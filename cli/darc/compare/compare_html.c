@@ -9,7 +9,7 @@
 
 #include "analysis/darc/operation_calls.h"
 #include "analysis/export/html_document.h"
-#include "cli/darc/compare_calls.h"
+#include "cli/darc/compare/compare_calls.h"
 #include "cli/darc/darc_html.h"
 #include "common/cleanup.h"
 #include "common/error.h"
