@@ -14,8 +14,7 @@ int ip_cause_parts_begin(struct ip_cause_parts *ret, struct ip_trace_reader *tra
 			 struct ip_trace_waits *waits)
 {
 	*ret = (struct ip_cause_parts){.waits = waits};
-	if (ip_trace_waits_read_interrupts(trace, waits) < 0 ||
-	    ip_cpu_users_make(waits->states, &ret->users) < 0)
+	if (ip_cpu_users_make(waits->states, &ret->users) < 0)
 		return -1;
 	ret->wakers = ip_waker_paths_read(trace, waits->states);
 	return ret->wakers ? 0 : -1;

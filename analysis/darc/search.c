@@ -223,8 +223,7 @@ int ip_darc_search(struct ip_trace_reader *trace, struct ip_trace_waits *waits,
 
 	*ret = (struct ip_darc_search){
 		.session = trace->session, .options = *o, .state = IP_DARC_NO_PEAK};
-	if (ip_ftree_begin(&ret->ftree, o->function) < 0 ||
-	    (waits && ip_trace_waits_read_interrupts(trace, waits) < 0))
+	if (ip_ftree_begin(&ret->ftree, o->function) < 0)
 		return -1;
 	if (o->profile) {
 		take_ranges(ret, o->profile);

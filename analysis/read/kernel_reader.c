@@ -26,6 +26,18 @@
 #define OPEN_MOST    128u /* files that stay open: machines have more CPUs than limits allow */
 
 struct stream {
+	/* The next event stands in the packet at `at`, and has so many bytes. 0: there is none yet,
+	 * or a loss comes before it. */
+	uint64_t tsc;
+	uint8_t *packet;
+	uint32_t size, at, bytes; /* size: of the packet */
+	int32_t fields;		  /* of the event: their size */
+	uint32_t cpu;
+	bool all;
+	bool loses; /* the next record is a loss */
+	uint64_t lost_since, lost;
+	uint64_t last_tsc; /* of the event before */
+	uint64_t discarded, end;
 	char *path; /* of its present file */
 	char *base; /* the name without the segment */
 	/* the segments that it has files of, in their order; NO_SEGMENT: one without */
@@ -35,17 +47,10 @@ struct stream {
 	bool stays_open;
 	dev_t device; /* and is the file that it was, then */
 	ino_t inode;
-	uint32_t cpu;
-	bool all;
 	uint64_t offset; /* of the packet's end in the file */
-	uint8_t *packet;
-	uint32_t size, at; /* of the packet; of the next event in it */
-	uint64_t discarded, end;
-	bool begun;	   /* a packet has been read */
-	bool gap;	   /* its packet tells of one before it */
-	uint64_t known;	   /* since when its events are there, where older ones are gone; 0 */
-	uint64_t last_tsc; /* of the event before */
-	struct ip_kernel_record next;
+	bool begun;	 /* a packet has been read */
+	bool gap;	 /* its packet tells of one before it */
+	uint64_t known;	 /* since when its events are there, where older ones are gone; 0 */
 };
 
 struct ip_kernel_reader {
@@ -96,7 +101,7 @@ static int open_stream(const struct ip_kernel_reader *reader, struct stream *s)
 	return fd;
 }
 
-static int fields_size(struct ip_kernel_reader *reader, uint16_t id)
+static inline int fields_size(struct ip_kernel_reader *reader, uint16_t id)
 {
 	int16_t *size = &reader->sizes[id];
 
@@ -223,12 +228,12 @@ static int next_packet(struct ip_kernel_reader *reader, struct stream *s, uint64
 	return got;
 }
 
-/* Finds the next event of a stream. 1; 0: there is none; -1 with an error. */
-static int advance(struct ip_kernel_reader *reader, struct stream *s)
+/* Takes packets until there is an event, or a loss before it. 1; 0: there is none; -1 with an
+ * error. */
+static int next_events(struct ip_kernel_reader *reader, struct stream *s)
 {
-	struct ip_kernel_event_header h;
 	uint64_t lost = 0, since = 0;
-	int fields, got;
+	int got;
 
 	while (s->at == s->size) {
 		got = next_packet(reader, s, &lost, &since);
@@ -237,21 +242,35 @@ static int advance(struct ip_kernel_reader *reader, struct stream *s)
 		if (lost || (s->gap && (since || s->at == s->size))) {
 			uint64_t tsc = s->end;
 
-			if (s->at < s->size)
+			if (s->size - s->at >= sizeof(struct ip_kernel_event_header))
 				memcpy(&tsc,
 				       s->packet + s->at +
 					       offsetof(struct ip_kernel_event_header, tsc),
-				       s->size - s->at >= sizeof(h) ? sizeof(tsc) : 0);
-			if (tsc < since || tsc > s->end)
-				tsc = s->end;
-			s->next = (struct ip_kernel_record){.id = IP_KERNEL_LOST,
-							    .tsc = tsc,
-							    .lost_since = since,
-							    .lost = lost,
-							    .cpu = s->cpu,
-							    .all = s->all};
+				       sizeof(tsc));
+			s->tsc = tsc < since || tsc > s->end ? s->end : tsc;
+			s->lost_since = since;
+			s->lost = lost;
+			s->loses = true;
 			return 1;
 		}
+	}
+	return 1;
+}
+
+/* Finds the next event of a stream. 1; 0: there is none; -1 with an error. */
+static inline int advance(struct ip_kernel_reader *reader, struct stream *s)
+{
+	struct ip_kernel_event_header h;
+	int fields;
+
+	s->at += s->bytes;
+	s->bytes = 0;
+	s->loses = false;
+	if (s->at == s->size) {
+		const int got = next_events(reader, s);
+
+		if (got <= 0 || s->loses)
+			return got;
 	}
 	if (s->size - s->at < sizeof(h))
 		return damage(reader, s, "an event is cut off in the packet before %lu", s->offset);
@@ -260,48 +279,43 @@ static int advance(struct ip_kernel_reader *reader, struct stream *s)
 	if (fields < 0 || (uint32_t)fields > s->size - s->at - sizeof(h) || h.tsc < s->last_tsc ||
 	    h.tsc > s->end)
 		return damage(reader, s, "the packet before %lu has what is no event", s->offset);
-	s->next = (struct ip_kernel_record){.tsc = h.tsc,
-					    .tid = h.tid,
-					    .cpu = s->cpu,
-					    .size = fields,
-					    .id = h.id,
-					    .context = h.context,
-					    .fields = s->packet + s->at + sizeof(h),
-					    .all = s->all};
-	s->at += sizeof(h) + fields;
-	s->last_tsc = h.tsc;
+	s->tsc = s->last_tsc = h.tsc;
+	s->fields = fields;
+	s->bytes = sizeof(h) + fields;
 	return 1;
 }
 
-static bool before(const struct stream *a, const struct stream *b)
+static inline bool before(const struct stream *a, const struct stream *b)
 {
-	return a->next.tsc != b->next.tsc ? a->next.tsc < b->next.tsc : a < b;
+	return a->tsc != b->tsc ? a->tsc < b->tsc : a < b;
 }
 
 /* Puts the first stream of the heap where it belongs. */
-static void settle(struct ip_kernel_reader *reader)
+static inline void settle(struct ip_kernel_reader *reader)
 {
+	struct stream *const moved = reader->heap[0];
 	size_t i = 0;
 
 	for (;;) {
 		size_t child = 2 * i + 1;
-		struct stream *swapped;
 
 		if (child >= reader->n)
-			return;
+			break;
 		if (child + 1 < reader->n && before(reader->heap[child + 1], reader->heap[child]))
 			child++;
-		if (!before(reader->heap[child], reader->heap[i]))
-			return;
-		swapped = reader->heap[i];
+		if (!before(reader->heap[child], moved))
+			break;
 		reader->heap[i] = reader->heap[child];
-		reader->heap[child] = swapped;
 		i = child;
 	}
+	reader->heap[i] = moved;
 }
 
 int ip_kernel_reader_next(struct ip_kernel_reader *reader, struct ip_kernel_record *ret)
 {
+	struct ip_kernel_event_header h;
+	const struct stream *s;
+
 	if (reader->last) {
 		int got = advance(reader, reader->last);
 
@@ -315,8 +329,25 @@ int ip_kernel_reader_next(struct ip_kernel_reader *reader, struct ip_kernel_reco
 		reader->last = NULL;
 		return 0;
 	}
-	reader->last = reader->heap[0];
-	*ret = reader->last->next;
+	s = reader->last = reader->heap[0];
+	if (s->loses) {
+		*ret = (struct ip_kernel_record){.id = IP_KERNEL_LOST,
+						 .tsc = s->tsc,
+						 .lost_since = s->lost_since,
+						 .lost = s->lost,
+						 .cpu = s->cpu,
+						 .all = s->all};
+		return 1;
+	}
+	memcpy(&h, s->packet + s->at, sizeof(h));
+	*ret = (struct ip_kernel_record){.tsc = h.tsc,
+					 .tid = h.tid,
+					 .cpu = s->cpu,
+					 .size = s->fields,
+					 .id = h.id,
+					 .context = h.context,
+					 .fields = s->packet + s->at + sizeof(h),
+					 .all = s->all};
 	return 1;
 }
 

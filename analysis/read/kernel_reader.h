@@ -38,6 +38,13 @@ struct ip_kernel_reader;
 int ip_kernel_reader_open(const char *dir, struct ip_kernel_reader **ret);
 void ip_kernel_reader_close(struct ip_kernel_reader *reader);
 
+/* Is told of the events of a reading, one after the other. Returns 0, or -1 with an error, which
+ * ends the reading. */
+struct ip_kernel_observer {
+	int (*take)(void *context, const struct ip_kernel_record *record);
+	void *context;
+};
+
 /* Reads the next event. Returns 1; 0: there is no other; -1 with an error. */
 int ip_kernel_reader_next(struct ip_kernel_reader *reader, struct ip_kernel_record *ret);
 

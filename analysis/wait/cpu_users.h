@@ -13,25 +13,20 @@
 
 #include "analysis/wait/thread_states.h"
 
-struct ip_cpu_span {
-	uint64_t from, to; /* TSC */
-	const struct ip_thread_states *thread;
-	uint32_t cpu;
-};
+struct ip_cpu_spans;
 
 struct ip_cpu_users {
-	struct ip_cpu_span *uses; /* by CPU, then by time */
-	size_t n;
+	struct ip_cpu_spans *uses; /* private */
 };
 
-/* Finds them. states must outlive *ret, which the caller clears in any case. Returns 0, or -1 with
- * an error. */
+/* Begins: they are found when the first interval is asked for. states must outlive *ret, which the
+ * caller clears in any case. Returns 0, or -1 with an error. */
 int ip_cpu_users_make(const struct ip_states *states, struct ip_cpu_users *ret);
 void ip_cpu_users_clear(struct ip_cpu_users *users);
 
 /* Calls use for each thread that had a CPU in an interval, in order of time; thread NULL: none had
  * it, as far as is known. The ticks sum up to the interval. Returns 0, or what use returns if that
- * is not 0. */
+ * is not 0, or -1 with an error. */
 int ip_cpu_users_visit(const struct ip_cpu_users *users, uint32_t cpu, uint64_t from, uint64_t to,
 		       int (*use)(void *context, const struct ip_thread_states *thread,
 				  uint64_t ticks),

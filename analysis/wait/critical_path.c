@@ -99,8 +99,8 @@ static int walk(struct walker *w, const struct ip_thread_states *t, uint64_t fro
 		step.to = i + 1 < t->nspans && t->spans[i + 1].from < known ? t->spans[i + 1].from
 									    : known;
 		step.state = span->state == IP_THREAD_GONE ? IP_THREAD_UNKNOWN : span->state;
-		step.wait = span->wait;
-		step.other = span->other;
+		step.wait = span->state == IP_THREAD_BLOCKED ? span->wait : 0;
+		step.other = span->state == IP_THREAD_RUNNABLE ? span->other : 0;
 		if ((step.state == IP_THREAD_BLOCKED ? walk_wait(w, &step) : put(w, &step)) < 0)
 			return -1;
 		step.from = step.to;

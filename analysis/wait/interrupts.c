@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/wait/number_map.h"
 #include "analysis/wait/sort.h"
 #include "common/array.h"
 #include "common/error.h"
@@ -128,64 +127,61 @@ static int compare(const void *left, const void *right)
 	return a->from < b->from ? -1 : a->from > b->from;
 }
 
-/* What is read of: threads that are in a system call have a 1. */
-struct source {
-	struct ip_kernel_reader *reader;
-	struct ip_interrupt_stacks stacks;
-	struct ip_number_map calls;
-};
-
-static int note_call(struct source *s, const struct ip_kernel_record *r)
+static int note_call(struct ip_interrupt_observer *observer, const struct ip_kernel_record *r)
 {
 	if (r->tid <= 0)
 		return 0;
 	if (r->id >= IP_KERNEL_SYSCALL_EXIT)
-		return ip_number_map_get(&s->calls, r->tid)
-			       ? ip_number_map_put(&s->calls, r->tid, 0)
+		return ip_number_map_get(&observer->calls, r->tid)
+			       ? ip_number_map_put(&observer->calls, r->tid, 0)
 			       : 0;
-	return r->id >= IP_KERNEL_SYSCALL_ENTRY ? ip_number_map_put(&s->calls, r->tid, 1) : 0;
+	return r->id >= IP_KERNEL_SYSCALL_ENTRY ? ip_number_map_put(&observer->calls, r->tid, 1)
+						: 0;
 }
 
-static bool is_wanted(const struct source *s, const struct ip_interrupt *i, unsigned depth)
+static bool is_wanted(const struct ip_interrupt_observer *observer, const struct ip_interrupt *i,
+		      unsigned depth)
 {
 	/* the idle thread is nobody's */
 	return !depth && i->tid > 0 && i->to > i->from &&
-	       (i->event != IP_KERNEL_SOFTIRQ_ENTRY || !ip_number_map_get(&s->calls, i->tid));
+	       (i->event != IP_KERNEL_SOFTIRQ_ENTRY ||
+		!ip_number_map_get(&observer->calls, i->tid));
 }
 
-static int read_all(struct ip_interrupts *ret, struct source *s)
+void ip_interrupt_observer_begin(struct ip_interrupt_observer *observer, struct ip_interrupts *ret)
 {
-	struct ip_kernel_record record;
+	*ret = (struct ip_interrupts){0};
+	*observer = (struct ip_interrupt_observer){.to = ret};
+}
+
+int ip_interrupt_observer_take(void *context, const struct ip_kernel_record *record)
+{
+	struct ip_interrupt_observer *observer = context;
+	struct ip_interrupts *to = observer->to;
 	struct ip_interrupt one;
 	unsigned depth;
-	int got;
+	int ended;
 
-	while ((got = ip_kernel_reader_next(s->reader, &record)) > 0) {
-		const int ended = ip_interrupt_stacks_take(&s->stacks, &record, &one, &depth);
-
-		if (ended < 0 || note_call(s, &record) < 0 ||
-		    (record.id == IP_KERNEL_IRQ_ENTRY && add_line(ret, &record) < 0))
-			return -1;
-		if (!ended || !is_wanted(s, &one, depth))
-			continue;
-		if (ip_array_grow(&ret->items, ret->n, sizeof(one)) < 0)
-			return -1;
-		ret->items[ret->n++] = one;
-	}
-	return got;
+	if (record->id < IP_KERNEL_IRQ_ENTRY) /* of the scheduler: most events are */
+		return 0;
+	ended = ip_interrupt_stacks_take(&observer->stacks, record, &one, &depth);
+	if (ended < 0 || note_call(observer, record) < 0 ||
+	    (record->id == IP_KERNEL_IRQ_ENTRY && add_line(to, record) < 0))
+		return -1;
+	if (!ended || !is_wanted(observer, &one, depth))
+		return 0;
+	if (ip_array_grow(&to->items, to->n, sizeof(one)) < 0)
+		return -1;
+	to->items[to->n++] = one;
+	return 0;
 }
 
-int ip_interrupts_read(const char *dir, struct ip_interrupts *ret)
+void ip_interrupt_observer_end(struct ip_interrupt_observer *observer)
 {
-	struct source s = {0};
-	int got = ip_kernel_reader_open(dir, &s.reader);
+	struct ip_interrupts *ret = observer->to;
 
-	*ret = (struct ip_interrupts){0};
-	if (got > 0)
-		got = read_all(ret, &s);
-	ip_kernel_reader_close(s.reader);
-	ip_interrupt_stacks_clear(&s.stacks);
-	ip_number_map_clear(&s.calls);
+	ip_interrupt_stacks_clear(&observer->stacks);
+	ip_number_map_clear(&observer->calls);
 	ip_sort(ret->items, ret->n, sizeof(*ret->items), compare);
 	for (size_t i = 1; i < ret->n; i++) {
 		const struct ip_interrupt *last = &ret->items[i - 1];
@@ -193,6 +189,21 @@ int ip_interrupts_read(const char *dir, struct ip_interrupts *ret)
 		if (last->tid == ret->items[i].tid)
 			ret->items[i].before = last->before + (last->to - last->from);
 	}
+}
+
+int ip_interrupts_read(const char *dir, struct ip_interrupts *ret)
+{
+	struct ip_kernel_reader *reader = NULL;
+	struct ip_interrupt_observer observer;
+	struct ip_kernel_record record;
+	int got = ip_kernel_reader_open(dir, &reader);
+
+	ip_interrupt_observer_begin(&observer, ret);
+	while (got > 0 && (got = ip_kernel_reader_next(reader, &record)) > 0)
+		if (ip_interrupt_observer_take(&observer, &record) < 0)
+			got = -1;
+	ip_kernel_reader_close(reader);
+	ip_interrupt_observer_end(&observer);
 	return got;
 }
 

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "analysis/read/kernel_reader.h"
+#include "analysis/wait/number_map.h"
 
 struct ip_interrupt {
 	uint64_t from, to; /* TSC */
@@ -45,6 +46,21 @@ struct ip_interrupts {
 	} * lines;
 	size_t nlines;
 };
+
+/* Takes them from a reading that is for others, too. */
+struct ip_interrupt_observer {
+	struct ip_interrupts *to;
+	struct ip_interrupt_stacks stacks;
+	struct ip_number_map calls; /* threads that are in a system call have a 1 */
+};
+
+/* *ret: the caller clears it in any case; it must outlive the observer, which is ended in any case.
+ */
+void ip_interrupt_observer_begin(struct ip_interrupt_observer *observer, struct ip_interrupts *ret);
+/* context: the observer. See struct ip_kernel_observer. */
+int ip_interrupt_observer_take(void *context, const struct ip_kernel_record *record);
+/* All events were taken: *ret is complete. */
+void ip_interrupt_observer_end(struct ip_interrupt_observer *observer);
 
 /* Reads those of a trace; none where it has no events of the kernel. dir: the trace. The caller
  * clears *ret in any case. Returns 0, or -1 with an error. */

@@ -89,9 +89,12 @@ struct ip_thread_span {
 	uint64_t from;
 	uint8_t state;	/* enum ip_thread_state */
 	bool preempted; /* RUNNABLE: the CPU was taken away */
-	int32_t other;	/* RUNNABLE: who got the CPU; 0: nobody, or it was woken there */
-	uint32_t wait;	/* BLOCKED: index into waits */
-	uint32_t cpu;	/* RUNNING; RUNNABLE: where it waits, at first */
+	/* RUNNING; RUNNABLE: where it waits, at first. IP_KERNEL_CPUS_MAX: not known */
+	uint16_t cpu;
+	union {
+		int32_t other; /* RUNNABLE: who got the CPU; 0: nobody, or it was woken there */
+		uint32_t wait; /* BLOCKED: index into waits */
+	};
 };
 
 struct ip_thread_states {
@@ -103,6 +106,9 @@ struct ip_thread_states {
 	size_t nspans;
 	struct ip_thread_wait *waits;
 	size_t nwaits;
+	/* when it asked for work by a system call (ip_idle_call_asks()), blocked or not; TSC */
+	uint64_t *askings;
+	size_t naskings;
 	/* Private. */
 	struct ip_thread_call call,
 		broken;	   /* a call that is to be gone on with: restart_syscall(2) */
@@ -177,7 +183,8 @@ struct ip_states {
 	/* Private: the newest thread of each tid (open addressing, index + 1). */
 	uint32_t *index;
 	size_t index_size;
-	uint64_t work; /* that losses have made */
+	uint64_t work;	   /* that losses have made */
+	uint64_t naskings; /* of all threads: what comes behind 64 Mi of them does not count */
 };
 
 /* Whether a system call by which a thread has made another one has made a process: yes (1), no (0);
@@ -186,6 +193,9 @@ int8_t ip_call_makes_process(uint16_t number, uint64_t flags);
 
 /* Reads all events. Returns NULL with an error. */
 struct ip_states *ip_states_read(struct ip_kernel_reader *reader);
+/* The same. also: takes each event, too, so that a trace is read once. */
+struct ip_states *ip_states_read_with(struct ip_kernel_reader *reader,
+				      const struct ip_kernel_observer *also);
 void ip_states_destroy(struct ip_states *states);
 
 /* The thread that had a tid at a time; NULL: none is known. */

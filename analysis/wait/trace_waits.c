@@ -27,7 +27,19 @@ int ip_trace_descriptors_read(const char *dir, const struct ip_states *states,
 	return ret->births ? 0 : -1;
 }
 
-int ip_trace_waits_read(struct ip_trace_reader *trace, struct ip_trace_waits **ret)
+static struct ip_states *read_events(struct ip_kernel_reader *reader, struct ip_interrupts *ret)
+{
+	struct ip_interrupt_observer observer;
+	const struct ip_kernel_observer also = {ip_interrupt_observer_take, &observer};
+	struct ip_states *states;
+
+	ip_interrupt_observer_begin(&observer, ret);
+	states = ip_states_read_with(reader, &also);
+	ip_interrupt_observer_end(&observer);
+	return states;
+}
+
+int ip_trace_waits_read(struct ip_trace_reader *trace, bool interrupts, struct ip_trace_waits **ret)
 {
 	struct ip_kernel_reader *reader = NULL;
 	int got = ip_kernel_reader_open(trace->dir, &reader);
@@ -42,7 +54,7 @@ int ip_trace_waits_read(struct ip_trace_reader *trace, struct ip_trace_waits **r
 		return ip_error("out of memory");
 	}
 	w->reader = reader;
-	w->states = ip_states_read(reader);
+	w->states = interrupts ? read_events(reader, &w->interrupts) : ip_states_read(reader);
 	w->damage = ip_kernel_reader_damage(reader);
 	w->ids = w->states ? ip_machine_ids_create(trace, w->states) : NULL;
 	if (w->ids &&
@@ -54,14 +66,6 @@ int ip_trace_waits_read(struct ip_trace_reader *trace, struct ip_trace_waits **r
 	}
 	*ret = w;
 	return 1;
-}
-
-int ip_trace_waits_read_interrupts(const struct ip_trace_reader *trace, struct ip_trace_waits *w)
-{
-	if (w->has_interrupts)
-		return 0;
-	w->has_interrupts = true;
-	return ip_interrupts_read(trace->dir, &w->interrupts);
 }
 
 void ip_trace_waits_destroy(struct ip_trace_waits *w)

@@ -25,16 +25,13 @@ struct ip_trace_waits {
 	struct ip_machine_ids *ids;
 	/* private: */
 	struct ip_kernel_reader *reader; /* has the lines */
-	bool has_interrupts;
 };
 
-/* Reads the kernel's events of a trace, which must outlive them. Its threads and processes have the
- * machine's ids then (machine_ids.h). Returns 1; 0: it has none, and *ret is NULL; -1 with an
- * error. */
-int ip_trace_waits_read(struct ip_trace_reader *trace, struct ip_trace_waits **ret);
-/* Reads the interrupts as well, once. Returns 0, or -1 with an error. */
-int ip_trace_waits_read_interrupts(const struct ip_trace_reader *trace,
-				   struct ip_trace_waits *waits);
+/* Reads the kernel's events of a trace, which must outlive them, once. Its threads and processes
+ * have the machine's ids then (machine_ids.h). interrupts: they are asked for. Returns 1; 0: it has
+ * none, and *ret is NULL; -1 with an error. */
+int ip_trace_waits_read(struct ip_trace_reader *trace, bool interrupts,
+			struct ip_trace_waits **ret);
 void ip_trace_waits_destroy(struct ip_trace_waits *waits);
 
 /* What the descriptors of a trace were, by the machine's ids of processes. ids must outlive *ret,

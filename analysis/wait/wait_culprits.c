@@ -11,7 +11,7 @@
 #include "common/array.h"
 #include "common/error.h"
 
-#define GROUP_BEGINS 65536u /* items */
+#define INDEX_LEAST 256u
 
 void ip_wait_culprits_begin(const struct ip_states *states, const struct ip_cpu_users *users,
 			    struct ip_wait_culprits *ret)
@@ -40,8 +40,6 @@ static int by_who(const void *left, const void *right)
 		return a->in < b->in ? -1 : 1;
 	if (a->is_lock != b->is_lock)
 		return a->is_lock ? -1 : 1;
-	if (a->wait != b->wait)
-		return (uintptr_t)a->wait < (uintptr_t)b->wait ? -1 : 1;
 	return 0;
 }
 
@@ -57,32 +55,64 @@ static int by_ticks(const void *left, const void *right)
 	return by_who(left, right);
 }
 
-/* Puts together what is alike. Returns how many are left. */
-static size_t group(struct ip_wait_culprit *items, size_t n)
+static size_t slot_of(const struct ip_wait_culprits *c, const struct ip_wait_culprit *item)
 {
-	size_t left = 0;
+	const uint64_t key = ((uint64_t)item->owner << 32 | item->object) +
+			     ((uint64_t)(uintptr_t)item->thread >> 4) * 0x9e3779b97f4a7c15ull +
+			     ((uint64_t)item->in << 1 | item->is_lock) * 0xff51afd7ed558ccdull;
+	size_t at = (key ^ key >> 29) * 0x9e3779b97f4a7c15ull >> 20 & (c->index_size - 1);
 
-	if (n)
-		qsort(items, n, sizeof(*items), by_who);
-	for (size_t i = 0; i < n; i++) {
-		if (left && by_who(&items[left - 1], &items[i]) == 0)
-			items[left - 1].ticks += items[i].ticks;
-		else
-			items[left++] = items[i];
-	}
-	return left;
+	while (c->index[at] && by_who(&c->items[c->index[at] - 1], item) != 0)
+		at = (at + 1) & (c->index_size - 1);
+	return at;
 }
 
-/* Many items are alike: they are put together from time to time. */
+/* Keeps the index at most half full. */
+static int grow_index(struct ip_wait_culprits *c)
+{
+	const size_t size = c->index_size ? 2 * c->index_size : INDEX_LEAST;
+	size_t *index;
+
+	if (2 * (c->n + 1) <= c->index_size)
+		return 0;
+	index = calloc(size, sizeof(*index));
+	if (!index)
+		return ip_error("out of memory");
+	free(c->index);
+	c->index = index;
+	c->index_size = size;
+	for (size_t i = 0; i < c->n; i++)
+		c->index[slot_of(c, &c->items[i])] = i + 1;
+	return 0;
+}
+
+/* Adds to what is alike. */
 static int add(struct ip_wait_culprits *c, const struct ip_wait_culprit *item)
 {
-	if (c->n >= GROUP_BEGINS && c->n >= 2 * c->grouped) {
-		c->n = group(c->items, c->n);
-		c->grouped = c->n;
+	size_t at;
+
+	if (grow_index(c) < 0)
+		return -1;
+	at = slot_of(c, item);
+	if (c->index[at]) {
+		c->items[c->index[at] - 1].ticks += item->ticks;
+		return 0;
 	}
 	if (ip_array_grow(&c->items, c->n, sizeof(*item)) < 0)
 		return -1;
 	c->items[c->n++] = *item;
+	c->index[at] = c->n;
+	return 0;
+}
+
+/* Of a wait it is not known yet in which function the thread was. */
+static int add_wait(struct ip_wait_culprits *c, const struct ip_wait_culprit *item)
+{
+	if (!item->wait)
+		return add(c, item);
+	if (ip_array_grow(&c->waits, c->nwaits, sizeof(*item)) < 0)
+		return -1;
+	c->waits[c->nwaits++] = *item;
 	return 0;
 }
 
@@ -102,13 +132,13 @@ static int had_lock(void *context, const struct ip_thread_wait *wait,
 {
 	struct ip_wait_culprits *c = context;
 
-	return add(c, &(struct ip_wait_culprit){.owner = c->part->node,
-						.object = c->part->object,
-						.thread = holder,
-						.is_lock = true,
-						.in = IP_NO_FUNCTION,
-						.ticks = to - from,
-						.wait = wait});
+	return add_wait(c, &(struct ip_wait_culprit){.owner = c->part->node,
+						     .object = c->part->object,
+						     .thread = holder,
+						     .is_lock = true,
+						     .in = IP_NO_FUNCTION,
+						     .ticks = to - from,
+						     .wait = wait});
 }
 
 static int ended_wait(struct ip_wait_culprits *c, const struct ip_wait_part *part)
@@ -129,7 +159,7 @@ static int ended_wait(struct ip_wait_culprits *c, const struct ip_wait_part *par
 	if (item.thread && ip_wait_is_lock(&wait->call))
 		return ip_lock_holders(c->states, wait, part->from, part->from + part->ticks,
 				       had_lock, c);
-	return add(c, &item);
+	return add_wait(c, &item);
 }
 
 int ip_wait_culprits_part(void *context, const struct ip_wait_part *part)
@@ -151,38 +181,48 @@ int ip_wait_culprits_part(void *context, const struct ip_wait_part *part)
 static int spread(struct ip_wait_culprits *c, const struct ip_calltree *tree)
 {
 	struct ip_wait_culprits to = {0};
+	int ret = 0;
 
-	for (size_t i = 0; i < c->n; i++)
-		for (uint32_t node = c->items[i].owner; node; node = tree->nodes[node].parent) {
+	for (size_t i = 0; ret == 0 && i < c->n; i++)
+		for (uint32_t node = c->items[i].owner; ret == 0 && node;
+		     node = tree->nodes[node].parent) {
 			struct ip_wait_culprit item = c->items[i];
 
 			item.owner = tree->nodes[node].function;
-			if (add(&to, &item) < 0) {
-				free(to.items);
-				return -1;
-			}
+			ret = add(&to, &item);
 		}
 	free(c->items);
+	free(c->index);
 	c->items = to.items;
 	c->n = to.n;
-	return 0;
+	c->index = to.index;
+	c->index_size = to.index_size;
+	return ret;
+}
+
+bool ip_wait_culprits_need_wakers(const struct ip_wait_culprits *c)
+{
+	return c->nwaits > 0;
 }
 
 int ip_wait_culprits_end(struct ip_wait_culprits *c, const struct ip_wait_profile *profile,
 			 const struct ip_waker_paths *wakers)
 {
-	for (size_t i = 0; i < c->n; i++) {
-		struct ip_wait_culprit *item = &c->items[i];
-		const uint32_t node = item->wait ? ip_waker_paths_holder(wakers, item->wait) : 0;
+	for (size_t i = 0; i < c->nwaits; i++) {
+		struct ip_wait_culprit *item = &c->waits[i];
+		const uint32_t node = ip_waker_paths_holder(wakers, item->wait);
 
 		if (node)
 			item->in = wakers->tree->nodes[node].function;
 		item->wait = NULL;
+		if (add(c, item) < 0)
+			return -1;
 	}
-	c->n = group(c->items, c->n);
+	free(c->waits);
+	c->waits = NULL;
+	c->nwaits = 0;
 	if (spread(c, profile->tree) < 0)
 		return -1;
-	c->n = group(c->items, c->n);
 	if (c->n)
 		qsort(c->items, c->n, sizeof(*c->items), by_ticks);
 	return 0;
@@ -191,6 +231,8 @@ int ip_wait_culprits_end(struct ip_wait_culprits *c, const struct ip_wait_profil
 void ip_wait_culprits_clear(struct ip_wait_culprits *culprits)
 {
 	free(culprits->items);
+	free(culprits->index);
+	free(culprits->waits);
 	*culprits = (struct ip_wait_culprits){0};
 }
 
@@ -223,10 +265,19 @@ const struct ip_wait_culprit *ip_wait_culprits_of(const struct ip_wait_culprits 
 
 size_t ip_wait_culprits_join(struct ip_wait_culprit *items, size_t n)
 {
+	size_t left = 0;
+
 	for (size_t i = 0; i < n; i++)
 		items[i].owner = items[i].object = 0;
-	n = group(items, n);
 	if (n)
-		qsort(items, n, sizeof(*items), by_ticks);
-	return n;
+		qsort(items, n, sizeof(*items), by_who);
+	for (size_t i = 0; i < n; i++) {
+		if (left && by_who(&items[left - 1], &items[i]) == 0)
+			items[left - 1].ticks += items[i].ticks;
+		else
+			items[left++] = items[i];
+	}
+	if (left)
+		qsort(items, left, sizeof(*items), by_ticks);
+	return left;
 }

@@ -38,7 +38,10 @@ struct ip_wait_culprits {
 	const struct ip_states *states;
 	const struct ip_cpu_users *users;
 	const struct ip_wait_part *part; /* that is being looked at */
-	size_t grouped;			 /* items that were left when they were put together last */
+	size_t *index;			 /* a hash table of items: index + 1; 0: free */
+	size_t index_size;
+	struct ip_wait_culprit *waits; /* of which it is not known in which function they ended */
+	size_t nwaits;
 };
 
 /* Begins. What is given must outlive *ret, which the caller clears in any case. */
@@ -47,7 +50,11 @@ void ip_wait_culprits_begin(const struct ip_states *states, const struct ip_cpu_
 /* Takes part in the making of a profile: see struct ip_wait_observer. context: struct
  * ip_wait_culprits. */
 int ip_wait_culprits_part(void *context, const struct ip_wait_part *part);
-/* The profile is made: adds up. wakers: of the same trace. Returns 0, or -1 with an error. */
+/* Whether ip_wait_culprits_end() needs to know in which calls threads were when they woke others.
+ */
+bool ip_wait_culprits_need_wakers(const struct ip_wait_culprits *culprits);
+/* The profile is made: adds up. wakers: of the same trace; NULL where they are not needed. Returns
+ * 0, or -1 with an error. */
 int ip_wait_culprits_end(struct ip_wait_culprits *culprits, const struct ip_wait_profile *profile,
 			 const struct ip_waker_paths *wakers);
 void ip_wait_culprits_clear(struct ip_wait_culprits *culprits);

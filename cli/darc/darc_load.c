@@ -22,7 +22,7 @@ int cli_darc_open(const char *dir, const struct cli_filter *filter, bool kernel,
 		return -1;
 	if (filter->full_names)
 		ip_names_use_full(ret->names);
-	if (kernel && ip_trace_waits_read(ret->trace, &ret->waits) < 0)
+	if (kernel && ip_trace_waits_read(ret->trace, true, &ret->waits) < 0)
 		return -1;
 	for (const char *const *line = ret->waits ? ret->waits->damage : NULL; line && *line;
 	     line++)

@@ -162,8 +162,18 @@ static bool has_scheduler(const struct cli_syscalls_trace *t)
 	       strstr(t->trace->session->kernel_groups, "sched");
 }
 
+static int take_record(void *context, const struct ip_kernel_record *record)
+{
+	struct cli_syscalls_trace *t = context;
+
+	return t->keeps && note_record(t, record) < 0 ? -1
+						      : ip_syscall_reader_feed(t->reader, record);
+}
+
+/* Threads are told apart by their states, where these are known. */
 static int read_events(struct cli_syscalls_trace *t, struct ip_kernel_reader *reader)
 {
+	const struct ip_kernel_observer also = {take_record, t};
 	struct ip_kernel_record record;
 	int got;
 
@@ -172,10 +182,14 @@ static int read_events(struct cli_syscalls_trace *t, struct ip_kernel_reader *re
 		return -1;
 	if (has_scheduler(t))
 		ip_syscall_reader_expect_scheduler(t->reader);
-	while ((got = ip_kernel_reader_next(reader, &record)) > 0)
-		if ((t->keeps && note_record(t, &record) < 0) ||
-		    ip_syscall_reader_feed(t->reader, &record) < 0)
-			return -1;
+	if (t->keeps && has_scheduler(t)) {
+		t->states = ip_states_read_with(reader, &also);
+		got = t->states ? 0 : -1;
+	} else {
+		while ((got = ip_kernel_reader_next(reader, &record)) > 0)
+			if (take_record(t, &record) < 0)
+				return -1;
+	}
 	t->read = ip_syscall_reader_read(t->reader);
 	return got < 0 ? -1 : ip_syscall_reader_end(t->reader, t->read.end);
 }
@@ -187,25 +201,17 @@ static int by_time(const void *left, const void *right)
 	return a->tsc < b->tsc ? -1 : a->tsc > b->tsc;
 }
 
-static int read_ids(struct cli_syscalls_trace *t, const char *dir)
+static int find_ids(struct cli_syscalls_trace *t)
 {
-	struct ip_kernel_reader *reader;
-	int got;
-
-	if (!has_scheduler(t))
+	if (!t->states)
 		return 0;
-	got = ip_kernel_reader_open(dir, &reader);
-	if (got <= 0)
-		return got < 0 ? got : ip_error("%s: its kernel events are gone", dir);
-	t->states = ip_states_read(reader);
-	ip_kernel_reader_close(reader);
-	t->ids = t->states ? ip_machine_ids_create(t->trace, t->states) : NULL;
+	t->ids = ip_machine_ids_create(t->trace, t->states);
 	return t->ids ? 0 : -1;
 }
 
 static int read_descriptors(struct cli_syscalls_trace *t, const char *dir)
 {
-	if (read_ids(t, dir) < 0)
+	if (find_ids(t) < 0)
 		return -1;
 	if (ip_descriptors_read(dir, &t->descriptors) < 0)
 		return -1;
@@ -280,7 +286,7 @@ int cli_syscalls_load(const char *dir, const struct cli_syscalls_options *o,
 		ip_print(stderr, "iprobe: %s\n", *line);
 	ip_kernel_reader_close(reader);
 	if (done == 0 && is_by_process(o))
-		done = read_ids(ret, dir);
+		done = find_ids(ret);
 	else if (done == 0 && ret->keeps)
 		done = read_descriptors(ret, dir) < 0 ? -1 : find_functions(ret);
 	return done;

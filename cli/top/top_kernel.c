@@ -209,7 +209,7 @@ static int read_trace(struct cli_top_kernel *kernel, struct cli_top_kernel_proce
 
 	if (ip_trace_reader_open(dir, &trace) < 0)
 		return -1;
-	ret = ip_trace_waits_read(trace, &waits);
+	ret = ip_trace_waits_read(trace, false, &waits);
 	if (ret == 0)
 		ret = ip_error("pid %d: its session has no events of the kernel", p->pid);
 	if (ret > 0 && !kernel->with_idle &&

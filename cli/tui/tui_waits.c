@@ -27,7 +27,7 @@ struct cli_tui_waits {
 
 static int read_waits(struct cli_tui *tui, struct cli_tui_waits *w)
 {
-	int got = ip_trace_waits_read(tui->trace, &w->trace);
+	int got = ip_trace_waits_read(tui->trace, false, &w->trace);
 	struct ip_idle_waits idle = {0};
 
 	if (got == 0)

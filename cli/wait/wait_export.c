@@ -19,7 +19,7 @@ void cli_wait_export_damage(const char *line)
 int cli_wait_export(struct ip_trace_reader *trace, bool wanted, bool required,
 		    struct ip_trace_waits **ret)
 {
-	int got = wanted ? ip_trace_waits_read(trace, ret) : 0;
+	int got = wanted ? ip_trace_waits_read(trace, false, ret) : 0;
 
 	if (got < 0)
 		return -1;

@@ -211,6 +211,14 @@ static int text_functions(struct report *r)
 	return ret;
 }
 
+/* Reads in which calls threads woke others, of the chosen processes, once. */
+static int read_wakers(struct report *r)
+{
+	if (!r->wakers)
+		r->wakers = ip_waker_paths_read(r->t.trace, r->t.states);
+	return r->wakers ? 0 : -1;
+}
+
 /* Reads the calls of the chosen processes, and who is to blame. */
 static int make(struct report *r)
 {
@@ -220,7 +228,8 @@ static int make(struct report *r)
 	r->profile =
 		ip_wait_profile_observe(r->t.trace, r->t.states, &r->t.descriptors,
 					r->options->filter.tid, cli_wait_idle(&r->t), &observer);
-	if (!r->profile || ip_wait_culprits_end(&r->culprits, r->profile, r->wakers) < 0)
+	if (!r->profile || (ip_wait_culprits_need_wakers(&r->culprits) && read_wakers(r) < 0) ||
+	    ip_wait_culprits_end(&r->culprits, r->profile, r->wakers) < 0)
 		return -1;
 	r->events = r->profile->events;
 	r->idle = ip_wait_profile_idle(r->profile);
@@ -330,10 +339,9 @@ int cli_wait_report(const char *dir, const struct cli_wait_options *o)
 		ret = cli_wait_find_idle(&r.t);
 	if (ret == 0)
 		ret = ip_cpu_users_make(r.t.states, &r.users);
-	if (ret == 0) {
-		r.wakers = ip_waker_paths_read(r.t.trace, r.t.states);
-		ret = r.wakers ? 0 : -1;
-	}
+	/* one process may be woken by another one */
+	if (ret == 0 && o->filter.by_process)
+		ret = read_wakers(&r);
 	if (ret == 0)
 		ret = o->filter.by_process ? report_processes(&r) : report_all(&r);
 	if (ret == 0)

@@ -207,7 +207,7 @@ int ip_idle_tree_fill(struct ip_calltree *tree, struct ip_trace_reader *trace, b
 {
 	struct ip_trace_waits *waits = NULL;
 	struct ip_idle_waits idle;
-	int got = ip_trace_waits_read(trace, &waits);
+	int got = ip_trace_waits_read(trace, false, &waits);
 
 	*ret_known = got > 0;
 	if (got <= 0)

@@ -9,7 +9,6 @@
 
 #include "analysis/profile/calltree.h"
 #include "analysis/wait/descriptors/service_ports.h"
-#include "analysis/wait/idle/idle_calls.h"
 #include "analysis/wait/idle/idle_kind.h"
 #include "common/array.h"
 #include "common/error.h"
@@ -54,8 +53,6 @@ struct maker {
 	size_t span; /* the next one that is to be looked at */
 	size_t run;
 	uint32_t pid;
-	int32_t tid;
-	struct ip_idle_calls askings;
 	size_t asking; /* the next one of the thread */
 	struct candidate *candidates;
 	size_t ncandidates;
@@ -86,8 +83,8 @@ static void pass_askings(struct maker *m, uint64_t ts)
 	const struct candidate c = {
 		.node = m->n ? m->stack[m->n - 1].node : 0, .kind = IP_IDLE_CALLED, .count = 1};
 
-	for (; m->asking < m->askings.n && m->askings.items[m->asking].tid == m->tid &&
-	       m->askings.items[m->asking].tsc <= ts && !m->failed;
+	for (; m->thread && m->asking < m->thread->naskings &&
+	       m->thread->askings[m->asking] <= ts && !m->failed;
 	     m->asking++)
 		m->failed = m->called && add_candidate(m, &c) < 0;
 }
@@ -295,6 +292,22 @@ static void finish(struct maker *m)
 	m->ncandidates = m->nunfinished = 0;
 }
 
+/* The first call from a time on by which a thread asks for work. */
+static size_t first_asking(const struct ip_thread_states *t, uint64_t tsc)
+{
+	size_t low = 0, high = t->naskings;
+
+	while (low < high) {
+		const size_t middle = (low + high) / 2;
+
+		if (t->askings[middle] < tsc)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 static void on_run(void *context, const struct ip_thread_packets *run)
 {
 	struct maker *m = context;
@@ -305,11 +318,10 @@ static void on_run(void *context, const struct ip_thread_packets *run)
 	m->n = 0;
 	m->run = run - m->trace->runs;
 	m->pid = run->machine_pid;
-	m->tid = run->machine_tid;
-	m->asking = ip_idle_calls_first(&m->askings, m->tid, run->begin);
 	m->thread = ip_states_find(m->states, run->machine_tid,
 				   run->begin > m->states->begin ? run->begin : m->states->begin);
 	m->span = m->thread ? ip_states_span_at(m->thread, run->begin) : 0;
+	m->asking = m->thread ? first_asking(m->thread, run->begin) : 0;
 	if (m->thread && m->span == m->thread->nspans)
 		m->span = 0;
 }
@@ -341,9 +353,7 @@ int ip_idle_waits_find(struct ip_trace_reader *trace, const struct ip_states *st
 	if (!m.tree)
 		return -1;
 	ip_service_ports_read(descriptors, &m.ports);
-	result = ip_idle_calls_read(trace->dir, &m.askings);
-	if (result == 0)
-		result = ip_trace_reader_visit(trace, &visitor, &events);
+	result = ip_trace_reader_visit(trace, &visitor, &events);
 	if (result == 0)
 		finish(&m);
 	if (ret->n)
@@ -353,7 +363,6 @@ int ip_idle_waits_find(struct ip_trace_reader *trace, const struct ip_states *st
 	free(m.stack);
 	free(m.candidates);
 	free(m.unfinished);
-	ip_idle_calls_clear(&m.askings);
 	return m.failed ? -1 : result;
 }
 

@@ -8,12 +8,15 @@
 #include <sys/syscall.h>
 
 #include "analysis/wait/descriptors/descriptor_births.h"
+#include "analysis/wait/idle/idle_kind.h"
 #include "analysis/wait/states/thread_states_private.h"
 #include "analysis/wait/wait_object.h"
 #include "common/array.h"
 #include "common/error.h"
 
 #define PARTS_MOST 256u /* waits of a call that goes on: its return looks at them */
+
+#define ASKINGS_MOST (64u << 20)
 
 /* Of the kernel: the call is to go on, unless a signal is handled first. */
 #define ERESTARTSYS	      512
@@ -158,6 +161,17 @@ static int note_making(struct ip_states *s, const struct ip_kernel_record *r,
 	}
 }
 
+static int note_asking(struct ip_states *s, struct ip_thread_states *t, uint64_t tsc)
+{
+	if (s->naskings == ASKINGS_MOST)
+		return 0;
+	if (ip_array_grow(&t->askings, t->naskings, sizeof(tsc)) < 0)
+		return -1;
+	t->askings[t->naskings++] = tsc;
+	s->naskings++;
+	return 0;
+}
+
 int ip_thread_note_call(struct ip_states *s, const struct ip_kernel_record *r)
 {
 	struct ip_thread_states *t = ip_thread_get(s, r->tid);
@@ -167,6 +181,8 @@ int ip_thread_note_call(struct ip_states *s, const struct ip_kernel_record *r)
 	if (!t)
 		return -1;
 	if (ip_thread_begin_first(s, t, r, IP_THREAD_RUNNING) < 0)
+		return -1;
+	if (ip_idle_call_asks(number) && note_asking(s, t, r->tsc) < 0)
 		return -1;
 	/* it was in none since its calls are recorded */
 	for (size_t i = t->first_wait; t->call.untold && i < t->nwaits; i++)

@@ -170,6 +170,7 @@ int ip_thread_note_waking(struct ip_states *s, const struct ip_kernel_record *r)
 int ip_thread_note_wakeup(struct ip_states *s, const struct ip_kernel_record *r)
 {
 	struct ip_thread_states *t = ip_thread_get(s, ip_kernel_s32(r, WOKEN_TID));
+	uint32_t cpu;
 
 	if (!t)
 		return -1;
@@ -182,10 +183,12 @@ int ip_thread_note_wakeup(struct ip_states *s, const struct ip_kernel_record *r)
 	    !t->waits[ip_thread_last_span(t)->wait].waking.tsc)
 		t->waits[ip_thread_last_span(t)->wait].waking = t->early;
 	t->early.tsc = 0;
-	return ip_thread_begin_span(t,
-				    &(struct ip_thread_span){.from = r->tsc,
-							     .state = IP_THREAD_RUNNABLE,
-							     .cpu = ip_kernel_s32(r, WOKEN_CPU)});
+	cpu = ip_kernel_s32(r, WOKEN_CPU);
+	return ip_thread_begin_span(
+		t, &(struct ip_thread_span){.from = r->tsc,
+					    .state = IP_THREAD_RUNNABLE,
+					    .cpu = cpu < IP_KERNEL_CPUS_MAX ? cpu
+									    : IP_KERNEL_CPUS_MAX});
 }
 
 int ip_thread_note_running(struct ip_states *s, const struct ip_kernel_record *r,

@@ -195,6 +195,12 @@ static int take(struct ip_states *s, const struct ip_kernel_record *r)
 
 struct ip_states *ip_states_read(struct ip_kernel_reader *reader)
 {
+	return ip_states_read_with(reader, NULL);
+}
+
+struct ip_states *ip_states_read_with(struct ip_kernel_reader *reader,
+				      const struct ip_kernel_observer *also)
+{
 	struct ip_states *s = calloc(1, sizeof(*s));
 	struct ip_kernel_record record;
 	int got;
@@ -205,7 +211,7 @@ struct ip_states *ip_states_read(struct ip_kernel_reader *reader)
 	}
 	s->begin = ip_kernel_reader_begin(reader);
 	while ((got = ip_kernel_reader_next(reader, &record)) > 0)
-		if (take(s, &record) < 0) {
+		if ((also && also->take(also->context, &record) < 0) || take(s, &record) < 0) {
 			got = -1;
 			break;
 		}
@@ -267,6 +273,7 @@ void ip_states_destroy(struct ip_states *s)
 	for (size_t i = 0; i < s->n; i++) {
 		free(s->threads[i].spans);
 		free(s->threads[i].waits);
+		free(s->threads[i].askings);
 	}
 	free(s->threads);
 	free(s->closings);

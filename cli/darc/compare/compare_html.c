@@ -246,8 +246,6 @@ static int put_timelines(struct ip_json *j, const struct cli_compare_calls *c,
 	struct ip_operation_calls *calls = calloc(n, sizeof(*calls));
 	int ret = calls ? 0 : ip_error("out of memory");
 
-	if (ret == 0 && c->trace->waits)
-		ret = ip_trace_waits_read_interrupts(c->trace->trace, c->trace->waits);
 	if (ret == 0)
 		ret = ip_operation_calls_read(c->trace->trace,
 					      (struct ip_ftree *)&c->trace->search.ftree,
