@@ -31,7 +31,6 @@ struct stream {
 	uint64_t tsc;
 	uint8_t *packet;
 	uint32_t size, at, bytes; /* size: of the packet */
-	int32_t fields;		  /* of the event: their size */
 	uint32_t cpu;
 	bool all;
 	bool loses; /* the next record is a loss */
@@ -64,6 +63,7 @@ struct ip_kernel_reader {
 	char **damages; /* NULL behind the last */
 	size_t ndamages;
 	struct stream *last; /* whose event was returned last: it is to be moved on */
+	uint64_t limit;	     /* no event of another stream comes before it */
 };
 
 __attribute__((format(printf, 3, 4))) static int
@@ -280,7 +280,6 @@ static inline int advance(struct ip_kernel_reader *reader, struct stream *s)
 	    h.tsc > s->end)
 		return damage(reader, s, "the packet before %lu has what is no event", s->offset);
 	s->tsc = s->last_tsc = h.tsc;
-	s->fields = fields;
 	s->bytes = sizeof(h) + fields;
 	return 1;
 }
@@ -311,7 +310,23 @@ static inline void settle(struct ip_kernel_reader *reader)
 	reader->heap[i] = moved;
 }
 
-int ip_kernel_reader_next(struct ip_kernel_reader *reader, struct ip_kernel_record *ret)
+/* The next event of a stream, whose header has been read. */
+static inline void put_event(const struct stream *s, const struct ip_kernel_event_header *h,
+			     struct ip_kernel_record *ret)
+{
+	*ret = (struct ip_kernel_record){.tsc = h->tsc,
+					 .tid = h->tid,
+					 .cpu = s->cpu,
+					 .size = s->bytes - sizeof(*h),
+					 .id = h->id,
+					 .context = h->context,
+					 .fields = s->packet + s->at + sizeof(*h),
+					 .all = s->all};
+}
+
+/* The next event may be in another packet or another stream, or be none. */
+__attribute__((noinline)) static int next_in_order(struct ip_kernel_reader *reader,
+						   struct ip_kernel_record *ret)
 {
 	struct ip_kernel_event_header h;
 	const struct stream *s;
@@ -329,6 +344,10 @@ int ip_kernel_reader_next(struct ip_kernel_reader *reader, struct ip_kernel_reco
 		reader->last = NULL;
 		return 0;
 	}
+	reader->limit = UINT64_MAX;
+	for (size_t i = 1; i < 3 && i < reader->n; i++)
+		if (reader->heap[i]->tsc < reader->limit)
+			reader->limit = reader->heap[i]->tsc;
 	s = reader->last = reader->heap[0];
 	if (s->loses) {
 		*ret = (struct ip_kernel_record){.id = IP_KERNEL_LOST,
@@ -340,14 +359,34 @@ int ip_kernel_reader_next(struct ip_kernel_reader *reader, struct ip_kernel_reco
 		return 1;
 	}
 	memcpy(&h, s->packet + s->at, sizeof(h));
-	*ret = (struct ip_kernel_record){.tsc = h.tsc,
-					 .tid = h.tid,
-					 .cpu = s->cpu,
-					 .size = s->fields,
-					 .id = h.id,
-					 .context = h.context,
-					 .fields = s->packet + s->at + sizeof(h),
-					 .all = s->all};
+	put_event(s, &h, ret);
+	return 1;
+}
+
+/* Mostly the next event stands behind the last one, and is of a kind that was seen before. */
+int ip_kernel_reader_next(struct ip_kernel_reader *reader, struct ip_kernel_record *ret)
+{
+	struct stream *s = reader->last;
+	struct ip_kernel_event_header h;
+	uint32_t at, left;
+	int fields;
+
+	if (!s)
+		return next_in_order(reader, ret);
+	at = s->at + s->bytes;
+	left = s->size - at;
+	if (left < sizeof(h))
+		return next_in_order(reader, ret);
+	memcpy(&h, s->packet + at, sizeof(h));
+	fields = reader->sizes[h.id] - 2;
+	if (fields < 0 || (uint32_t)fields > left - sizeof(h) || h.tsc < s->last_tsc ||
+	    h.tsc > s->end || h.tsc >= reader->limit)
+		return next_in_order(reader, ret);
+	s->tsc = s->last_tsc = h.tsc;
+	s->at = at;
+	s->bytes = sizeof(h) + fields;
+	s->loses = false;
+	put_event(s, &h, ret);
 	return 1;
 }
 

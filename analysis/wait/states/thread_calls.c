@@ -172,9 +172,10 @@ static int note_asking(struct ip_states *s, struct ip_thread_states *t, uint64_t
 	return 0;
 }
 
-int ip_thread_note_call(struct ip_states *s, const struct ip_kernel_record *r)
+int ip_thread_note_call(struct ip_states *s, const struct ip_kernel_record *r,
+			struct ip_thread_states *current)
 {
-	struct ip_thread_states *t = ip_thread_get(s, r->tid);
+	struct ip_thread_states *t = current ? current : ip_thread_get(s, r->tid);
 	const uint16_t number = r->id - IP_KERNEL_SYSCALL_ENTRY;
 	struct ip_thread_call call;
 
@@ -245,9 +246,10 @@ static void find_call(struct ip_thread_states *t, uint16_t number)
 			t->waits[i].call = t->call;
 }
 
-int ip_thread_note_return(struct ip_states *s, const struct ip_kernel_record *r)
+int ip_thread_note_return(struct ip_states *s, const struct ip_kernel_record *r,
+			  struct ip_thread_states *current)
 {
-	struct ip_thread_states *t = ip_thread_get(s, r->tid);
+	struct ip_thread_states *t = current ? current : ip_thread_get(s, r->tid);
 	const int64_t result = ip_kernel_u64(r, 0);
 
 	if (!t)

@@ -121,9 +121,9 @@ static int note_ids(struct ip_states *s, const struct ip_kernel_record *r)
 	return add_birth(s, &birth);
 }
 
-static struct ip_cpu_state *cpu_of(struct ip_states *s, uint32_t cpu)
+static inline struct ip_cpu_state *cpu_of(struct ip_states *s, uint32_t cpu)
 {
-	while (s->ncpus <= cpu) {
+	while (__builtin_expect(s->ncpus <= cpu, 0)) {
 		if (ip_array_grow(&s->cpus, s->ncpus, sizeof(*s->cpus)) < 0)
 			return NULL;
 		s->cpus[s->ncpus++] = (struct ip_cpu_state){.tid = -1};
@@ -131,8 +131,9 @@ static struct ip_cpu_state *cpu_of(struct ip_states *s, uint32_t cpu)
 	return &s->cpus[cpu];
 }
 
-/* What an event tells of its CPU. */
-static int note_cpu(struct ip_states *s, const struct ip_kernel_record *r)
+/* What an event tells of its CPU, and of the thread that it is in. */
+static inline int note_cpu(struct ip_states *s, const struct ip_kernel_record *r,
+			   struct ip_thread_states *current)
 {
 	struct ip_cpu_state *cpu;
 
@@ -143,7 +144,8 @@ static int note_cpu(struct ip_states *s, const struct ip_kernel_record *r)
 	cpu = cpu_of(s, r->cpu);
 	if (!cpu)
 		return -1;
-	if (r->id != IP_KERNEL_LOST && ip_thread_note_running(s, r, cpu) < 0)
+	if (current && current->nspans && ip_thread_state_of(current) != IP_THREAD_RUNNING &&
+	    ip_thread_note_running(current, r, cpu) < 0)
 		return -1;
 	if (r->id == IP_KERNEL_LOST)
 		cpu->tid = -1;
@@ -155,20 +157,21 @@ static int note_cpu(struct ip_states *s, const struct ip_kernel_record *r)
 
 static int take(struct ip_states *s, const struct ip_kernel_record *r)
 {
-	struct ip_thread_states *t;
+	struct ip_thread_states *current =
+		r->id != IP_KERNEL_LOST && r->tid > 0 ? ip_thread_known(s, r->tid) : NULL;
 
 	if (!s->begin)
 		s->begin = r->tsc; /* older events are not gone */
 	s->events++;
-	if (note_cpu(s, r) < 0)
+	if (note_cpu(s, r, current) < 0)
 		return -1;
 	switch (r->id) {
 	case IP_KERNEL_LOST:
 		return note_loss(s, r);
 	case IP_KERNEL_SCHED_SWITCH:
-		return ip_thread_note_switch(s, r);
+		return ip_thread_note_switch(s, r, current);
 	case IP_KERNEL_SCHED_WAKING:
-		return ip_thread_note_waking(s, r);
+		return ip_thread_note_waking(s, r, current);
 	case IP_KERNEL_SCHED_WAKEUP:
 	case IP_KERNEL_SCHED_WAKEUP_NEW:
 		return ip_thread_note_wakeup(s, r);
@@ -176,10 +179,10 @@ static int take(struct ip_states *s, const struct ip_kernel_record *r)
 		return note_fork(s, r);
 	case IP_KERNEL_FAULT_USER:
 	case IP_KERNEL_FAULT_KERNEL:
-		t = ip_thread_get(s, r->tid);
-		if (t)
-			t->fault = ip_kernel_u64(r, 0);
-		return t ? 0 : -1;
+		current = current ? current : ip_thread_get(s, r->tid);
+		if (current)
+			current->fault = ip_kernel_u64(r, 0);
+		return current ? 0 : -1;
 	case IP_KERNEL_PROCESS_STATE:
 		return note_state(s, r);
 	case IP_KERNEL_IDS_STATE:
@@ -188,8 +191,8 @@ static int take(struct ip_states *s, const struct ip_kernel_record *r)
 		return ip_thread_note_call_state(s, r);
 	default:
 		if (r->id >= IP_KERNEL_SYSCALL_EXIT)
-			return ip_thread_note_return(s, r);
-		return r->id >= IP_KERNEL_SYSCALL_ENTRY ? ip_thread_note_call(s, r) : 0;
+			return ip_thread_note_return(s, r, current);
+		return r->id >= IP_KERNEL_SYSCALL_ENTRY ? ip_thread_note_call(s, r, current) : 0;
 	}
 }
 

@@ -58,6 +58,14 @@ static inline struct ip_thread_states *ip_thread_get(struct ip_states *s, int32_
 					     : ip_thread_make(s, tid, 0);
 }
 
+/* The thread that has a tid now; NULL: none is known. */
+static inline struct ip_thread_states *ip_thread_known(const struct ip_states *s, int32_t tid)
+{
+	const uint32_t at = s->index_size ? s->index[ip_thread_slot(s, tid)] : 0;
+
+	return at ? &s->threads[at - 1] : NULL;
+}
+
 static inline struct ip_thread_span *ip_thread_last_span(struct ip_thread_states *t)
 {
 	return t->nspans ? &t->spans[t->nspans - 1] : NULL;
@@ -71,23 +79,37 @@ static inline enum ip_thread_state ip_thread_state_of(struct ip_thread_states *t
 /* Spans. */
 int ip_thread_begin_span(struct ip_thread_states *t, const struct ip_thread_span *span);
 /* The first event of a thread tells what it did up to then, on the event's CPU. */
-int ip_thread_begin_first(const struct ip_states *s, struct ip_thread_states *t,
-			  const struct ip_kernel_record *r, enum ip_thread_state state);
+static inline int ip_thread_begin_first(const struct ip_states *s, struct ip_thread_states *t,
+					const struct ip_kernel_record *r,
+					enum ip_thread_state state)
+{
+	/* before the begin, events of another CPU are missing */
+	return t->nspans || t->begin || r->tsc < s->begin
+		       ? 0
+		       : ip_thread_begin_span(t, &(struct ip_thread_span){.from = s->begin,
+									  .state = state,
+									  .cpu = r->cpu});
+}
 int ip_thread_begin_wait(struct ip_thread_states *t, uint64_t from, char kind);
 void ip_thread_take_name(struct ip_thread_states *t, const uint8_t *comm);
-int ip_thread_note_switch(struct ip_states *s, const struct ip_kernel_record *r);
-int ip_thread_note_waking(struct ip_states *s, const struct ip_kernel_record *r);
+/* current: the thread that the event is in; NULL: it is not known yet. */
+int ip_thread_note_switch(struct ip_states *s, const struct ip_kernel_record *r,
+			  struct ip_thread_states *current);
+int ip_thread_note_waking(struct ip_states *s, const struct ip_kernel_record *r,
+			  struct ip_thread_states *current);
 int ip_thread_note_wakeup(struct ip_states *s, const struct ip_kernel_record *r);
 /* An event in a thread that does not run, as far as is known: the switch to it was left out. */
-int ip_thread_note_running(struct ip_states *s, const struct ip_kernel_record *r,
+int ip_thread_note_running(struct ip_thread_states *t, const struct ip_kernel_record *r,
 			   const struct ip_cpu_state *cpu);
 /* Events of a CPU, of all processes, were lost: whoever did not run on another one may have done
  * anything. */
 int ip_thread_lose_spans(struct ip_states *s, const struct ip_kernel_record *r);
 
 /* System calls. */
-int ip_thread_note_call(struct ip_states *s, const struct ip_kernel_record *r);
-int ip_thread_note_return(struct ip_states *s, const struct ip_kernel_record *r);
+int ip_thread_note_call(struct ip_states *s, const struct ip_kernel_record *r,
+			struct ip_thread_states *current);
+int ip_thread_note_return(struct ip_states *s, const struct ip_kernel_record *r,
+			  struct ip_thread_states *current);
 /* The call that a thread was blocked in when its process began to be recorded. */
 int ip_thread_note_call_state(struct ip_states *s, const struct ip_kernel_record *r);
 /* Events of the target's threads were lost. */
