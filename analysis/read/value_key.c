@@ -121,8 +121,10 @@ static struct ip_value_key make(const struct ip_value *v, bool ranges)
 		return key_of_enum(v);
 	case 's':
 		return key_of_string(v);
-	default:
-		return (struct ip_value_key){.kind = IP_KEY_POINTER, .word = word};
+	default: /* a pointer, or a number that is shown as one */
+		return (struct ip_value_key){
+			.kind = IP_KEY_POINTER,
+			.word = (uint64_t)ip_value_extend(word, v->type->size, false)};
 	}
 }
 

@@ -136,6 +136,9 @@ static bool matches_text(const struct ip_value_match *m, const struct ip_value_k
 		return !strcmp(m->text, "NULL");
 	if (key->kind == IP_KEY_CHARACTER)
 		return !fnmatch(m->text, character, 0);
+	if (key->kind == IP_KEY_POINTER && !key->word && key->value.type->code == 'p' &&
+	    !strcmp(m->text, "NULL")) /* as it is shown */
+		return true;
 	return text && !fnmatch(m->text, text, 0);
 }
 

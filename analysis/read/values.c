@@ -22,7 +22,7 @@ static int parse_type(const char *text, struct ip_value_type *ret)
 	ret->size = 8;
 	if (length == 1)
 		return strchr("cbpxs-", text[0]) ? 0 : -1;
-	if (length != 2 || !strchr("iuef", text[0]) ||
+	if (length != 2 || !strchr("iuefh", text[0]) ||
 	    !strchr(text[0] == 'f' ? "48" : "1248", text[1]))
 		return -1;
 	ret->size = text[1] - '0';
@@ -260,6 +260,9 @@ void ip_value_print(FILE *out, const struct ip_value *v)
 	case 'p':
 		ip_print(out, word ? "0x%" PRIx64 : "NULL", word);
 		break;
+	case 'h':
+		ip_print(out, "0x%" PRIx64, (uint64_t)ip_value_extend(word, size, false));
+		break;
 	case 'f':
 	case 'x':
 		format_floating(v, text, sizeof(text));
@@ -332,7 +335,9 @@ void ip_value_write(struct ip_json *json, const char *key, const struct ip_value
 		}
 		break;
 	case 'p':
-		snprintf(text, sizeof(text), "0x%" PRIx64, word);
+	case 'h':
+		snprintf(text, sizeof(text), "0x%" PRIx64,
+			 (uint64_t)ip_value_extend(word, size, false));
 		ip_json_string(json, key, text);
 		break;
 	case 'f':

@@ -133,9 +133,9 @@ static bool resolve(const struct cold_module *m, const struct ip_point_arg *arg,
 	return c.nown == 1 || (!c.nown && c.n == 1);
 }
 
-/* Writes the place of one argument, which text holds as the compiler printed it. */
+/* Writes the place of argument i, which text holds as the compiler printed it. */
 static int place(const struct cold_module *m, const struct cold_point *p, const char *text,
-		 size_t length, bool string, bool pointer, FILE *out)
+		 size_t length, unsigned i, FILE *out)
 {
 	struct ip_point_arg arg;
 	char buffer[128];
@@ -152,8 +152,11 @@ static int place(const struct cold_module *m, const struct cold_point *p, const 
 			arg.operand = IP_OPERAND_UNKNOWN;
 		}
 	}
-	arg.is_string = string && arg.size == 8 && !arg.is_signed;
-	arg.is_pointer = pointer && !string && arg.size == 8 && !arg.is_signed;
+	if (arg.size == 8 && !arg.is_signed) {
+		arg.is_string = p->strings >> i & 1;
+		arg.is_pointer = !arg.is_string && p->pointers >> i & 1;
+		arg.is_hex = p->hexes >> i & 1;
+	}
 	ip_point_arg_format(&arg, buffer, sizeof(buffer));
 	return fputs(buffer, out);
 }
@@ -174,7 +177,7 @@ char *cold_point_places(const struct cold_module *m, const struct cold_point *p)
 
 		if (i)
 			fputc(' ', out);
-		place(m, p, text, length, p->strings >> i & 1, p->pointers >> i & 1, out);
+		place(m, p, text, length, i, out);
 		text += length + (text[length] != '\0');
 	}
 	if (fclose(out) || !result) {

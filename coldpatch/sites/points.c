@@ -17,7 +17,7 @@
 #include "common/elf/point_names.h"
 #include "common/error.h"
 
-#define VERSION	    2 /* 1 has no text of the arguments */
+#define VERSION	    3 /* 1 has no text of the arguments, 2 no numbers of IPROBE_HEX */
 #define SITE_LENGTH 5
 #define TEXT_MAX    1023 /* characters of the text of the arguments; what is longer is cut */
 #define HASHED	    48	 /* characters of a scope's name in its hash */
@@ -94,6 +94,11 @@ int cold_point_read(const uint8_t *bytes, size_t size, struct cold_point *ret, s
 			return ip_error("record of a point of %u bytes", r.size);
 		memcpy(&ret->text, bytes + at, sizeof(ret->text));
 		at += sizeof(ret->text);
+	}
+	if (r.version > 2) {
+		ret->hexes = r.strings & r.pointers;
+		ret->strings &= ~ret->hexes;
+		ret->pointers &= ~ret->hexes;
 	}
 	ret->name = take_string(bytes, r.size, &at);
 	ret->args = ret->name ? take_string(bytes, r.size, &at) : NULL;

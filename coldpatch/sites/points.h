@@ -20,6 +20,7 @@ struct cold_point {
 	uint8_t kind;	  /* enum cold_point_kind */
 	uint8_t strings;  /* bit mask of the arguments that are strings */
 	uint8_t pointers; /* and of those that are other pointers */
+	uint8_t hexes;	  /* and of those that are numbers of IPROBE_HEX */
 	/* they point into the section. name is "" for the end of a scope that only identity (an
 	 * operand) names */
 	const char *name, *args, *identity;

@@ -180,8 +180,11 @@ static bool take_size(struct rest *r, struct ip_point_arg *ret)
 	if (r->p == r->end || !strchr("1248", *r->p) || !*r->p)
 		return false;
 	ret->size = (uint8_t)(*r->p++ - '0');
-	ret->is_string = ret->size == 8 && !ret->is_signed && take(r, 's');
-	ret->is_pointer = ret->size == 8 && !ret->is_signed && !ret->is_string && take(r, 'p');
+	if (ret->size == 8 && !ret->is_signed) {
+		ret->is_string = take(r, 's');
+		ret->is_pointer = !ret->is_string && take(r, 'p');
+		ret->is_hex = !ret->is_string && !ret->is_pointer && take(r, 'h');
+	}
 	return take(r, '@');
 }
 
@@ -226,6 +229,7 @@ int ip_point_arg_format(const struct ip_point_arg *a, char *buffer, size_t size)
 	const char *index = a->index == IP_NO_REGISTER ? NULL : ip_register_name(a->index, 8);
 	const char *sign = a->is_signed ? "-" : "", *string = a->is_string    ? "s"
 							      : a->is_pointer ? "p"
+							      : a->is_hex     ? "h"
 									      : "";
 
 	switch (a->operand) {

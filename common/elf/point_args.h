@@ -4,9 +4,10 @@
  *
  *   args    = "" | arg *(" " arg)               at most IP_POINT_ARGS_MAX
  *   arg     = "?" | size "@" operand            ?: the argument exists, but its place is not known
- *   size    = "8s" | "8p" | ["-"] ("1" | "2" | "4" | "8")
+ *   size    = "8s" | "8p" | "8h" | ["-"] ("1" | "2" | "4" | "8")
  *                                               bytes; -: signed; 8s: address of a string that ends
- *                                               with a NUL; 8p: another pointer
+ *                                               with a NUL; 8p: another pointer; 8h: a number that
+ *                                               is shown in hexadecimal
  *   operand = "%" register                      named in the argument's size (%edi, %dil)
  *           | "$" number
  *           | [place] "(" [%base] ["," %index ["," scale]] ")" | place
@@ -17,7 +18,7 @@
  *                                               probe list contains none: ColdPatch turns it into
  *                                               the form with "*"
  *
- * SystemTap's notes use the same forms (4@%edi -8@-16(%rbp)), except for the four with s, p, * and
+ * SystemTap's notes use the same forms (4@%edi -8@-16(%rbp)), except for those with s, p, h, * and
  * ?. Numbers are decimal, or hexadecimal with 0x.
  *
  * The text comes from a file: the parser accepts any bytes.
@@ -49,7 +50,7 @@ struct ip_point_arg {
 	uint8_t base, index;
 	uint8_t scale; /* 1, 2, 4, 8; 0 without index */
 	bool is_signed;
-	bool is_string, is_pointer; /* then size is 8 */
+	bool is_string, is_pointer, is_hex; /* one at most; then size is 8 */
 	bool in_module;
 	int64_t value;
 	const char *symbol; /* points into the text, not terminated */

@@ -129,8 +129,11 @@ static void unwrap(struct part *part)
 		{"IPROBE_STRING(", 1},
 		{"IPROBE_HEX(", 1},
 		{"((const char*)(const void*)(", 2},
-		{"((const void*)((long unsigned int)(", 0}, /* of gcc */
-		{"((const void*)((unsigned long)(", 0},	    /* of clang */
+		{"((const struct iprobe_hex_*)((long unsigned int)(", 0}, /* of gcc */
+		{"((const struct iprobe_hex_*)((unsigned long)(", 0},	  /* of clang */
+		/* of headers of before the type */
+		{"((const void*)((long unsigned int)(", 0},
+		{"((const void*)((unsigned long)(", 0},
 	};
 
 	for (size_t i = 0; i < sizeof(wrappers) / sizeof(*wrappers); i++) {

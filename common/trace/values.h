@@ -15,6 +15,8 @@
  *   e1 e2 e4 e8      1   enumeration, extended; NAME is followed by {NAME=VALUE,...}, as many as
  *                        fit
  *   p                1   pointer, reference
+ *   h1 h2 h4 h8      1   integer that is shown in hexadecimal; what is above its bytes means
+ *                        nothing
  *   f4 f8            1   bits of a float, of a double
  *   x                2   x87 extended precision: mantissa, then sign and exponent in bits 0..15
  *   s                1   string: IP_STRING_... and its length in bytes; its bytes follow, in as

@@ -78,16 +78,18 @@
 /* An argument of IPROBE_POINT whose bytes are a string: unsigned char *, void * and the like. */
 #define IPROBE_STRING(p) ((const char *)(const void *)(p))
 
-/* An argument of IPROBE_POINT that is shown in hexadecimal, as an address is: the bytes of an
- * integer or an enumeration, without an extension of its sign. Where pointers have 32 bits, the
- * upper half of a larger integer is lost. */
+/* An argument of IPROBE_POINT that is shown in hexadecimal: the bytes of an integer or an
+ * enumeration, without an extension of its sign. Where pointers have 32 bits, the upper half of a
+ * larger integer is lost. Its type, which nothing else has, tells it from a pointer. */
+struct iprobe_hex_;
 #define IPROBE_HEX(n)                                                                              \
-	((const void *)((__UINTPTR_TYPE__)(n) &                                                    \
-			(IPROBE_BYTES_(n) >= sizeof(void *)                                        \
-				 ? ~(__UINTPTR_TYPE__)0                                            \
-				 : ((__UINTPTR_TYPE__)1                                            \
-				    << 8 * (IPROBE_BYTES_(n) & (sizeof(void *) - 1))) -            \
-					   1)))
+	((const struct iprobe_hex_ *)((__UINTPTR_TYPE__)(n) &                                      \
+				      (IPROBE_BYTES_(n) >= sizeof(void *)                          \
+					       ? ~(__UINTPTR_TYPE__)0                              \
+					       : ((__UINTPTR_TYPE__)1                              \
+						  << 8 * (IPROBE_BYTES_(n) &                       \
+							  (sizeof(void *) - 1))) -                 \
+							 1)))
 /* Evaluates nothing. n may be a bit-field, of which C++ takes no size: it has its type there. */
 #if defined(__cplusplus)
 #define IPROBE_BYTES_(n) sizeof(decltype(((void)0, (n))))
@@ -143,7 +145,8 @@
  * A record of .iprobe.points has
  *   - 4 bytes: its size; 1: version; 1: kind (0 point, 1 begin, 2 end of a scope); 1: mask of the
  *     arguments that are strings; 1: mask of those that are other pointers; 8: link-time address of
- *     the site; in version 2 8 more: link-time address of the text of the arguments in the source;
+ *     the site; from version 2 on 8 more: link-time address of the text of the arguments in the
+ *     source, or 0. In version 3, what is in both masks is a number of IPROBE_HEX;
  *   - then name, arguments, identity, each ended by a NUL; padded to a multiple of 8.
  *
  * Each argument is "SIZE@OPERAND;"; SIZE is negative for a signed one. identity: for an end without
@@ -203,8 +206,8 @@
 						    ".endif\n"
 
 /*
- * Arguments: their size, negative for signed ones; and whether they are strings (1), or other
- * pointers (0x100: a second mask stands above the first). These are
+ * Arguments: their size, negative for signed ones; and whether they are strings (1), other
+ * pointers (0x100: a second mask stands above the first), or of IPROBE_HEX (both). These are
  * constants, for which no argument is evaluated.
  */
 #if defined(__cplusplus)
@@ -264,6 +267,9 @@ IPROBE_STRING_TYPE_(const char *)
 IPROBE_STRING_TYPE_(volatile char *)
 IPROBE_STRING_TYPE_(const volatile char *)
 #undef IPROBE_STRING_TYPE_
+template <> struct arg<const iprobe_hex_ *, false> {
+	enum { size = 8, is_string = 0x101 };
+};
 } // namespace iprobe_detail
 }
 
@@ -284,8 +290,9 @@ IPROBE_STRING_TYPE_(const volatile char *)
 			 IPROBE_IS_A_(x, volatile char *) ||                                       \
 			 IPROBE_IS_A_(x, const volatile char *)                                    \
 		 ? 1                                                                               \
-	 : IPROBE_CLASS_(x) == 5 ? 0x100                                                           \
-				 : 0)
+	 : IPROBE_IS_A_(x, const struct iprobe_hex_ *) ? 0x101                                     \
+	 : IPROBE_CLASS_(x) == 5		       ? 0x100                                     \
+						       : 0)
 #define IPROBE_INTEGER_(x)                                                                         \
 	__typeof__(__builtin_choose_expr(IPROBE_CLASS_(x) >= 1 && IPROBE_CLASS_(x) <= 4,           \
 					 ((void)0, (x)), 0U))
@@ -310,13 +317,17 @@ IPROBE_STRING_TYPE_(const volatile char *)
  * a linker that drops what nothing loaded refers to (mold --gc-sections) sees a reference. */
 #if defined(__code_model_large__)
 #define IPROBE_TEXT_OPERAND_(text)
-#define IPROBE_RECORD_OF_POINT_(name, args) IPROBE_RECORD_("0", "%c[mask]", name, args, "")
+#define IPROBE_RECORD_OF_POINT_(name, args)                                                        \
+	IPROBE_ANY_RECORD_("%c[version]", ".8byte 0\n\t", "0", "%c[mask]", name, args, "")
 #else
 #define IPROBE_TEXT_OPERAND_(text) [words] "m"(text),
 #define IPROBE_RECORD_OF_POINT_(name, args)                                                        \
 	".reloc .Liprobe_site%=, R_X86_64_NONE, %P[words]\n\t" IPROBE_ANY_RECORD_(                 \
-		"2", ".8byte %P[words]\n\t", "0", "%c[mask]", name, args, "")
+		"%c[version]", ".8byte %P[words]\n\t", "0", "%c[mask]", name, args, "")
 #endif
+
+/* Only what a coldpatch of before IPROBE_HEX had a type would take for a string is version 3. */
+#define IPROBE_VERSION_(strings) ((strings) & (strings) >> 8 & 0xff ? 3 : 2)
 
 /* name, text of the arguments, their number, masks of the strings and of other pointers, "memory"
  * or "cc" (which an asm statement clobbers anyway), operands */
@@ -324,13 +335,14 @@ IPROBE_STRING_TYPE_(const volatile char *)
 	IPROBE_ASM_(IPROBE_SITE_ IPROBE_RECORD_OF_POINT_(name, IPROBE_TEXT##n##_(";"))             \
 			    IPROBE_NOTE_(name, IPROBE_TEXT##n##_(" "))                             \
 		    :                                                                              \
-		    : [mask] "n"(strings), IPROBE_TEXT_OPERAND_(text) __VA_ARGS__                  \
+		    : [mask] "n"(strings), [version] "n"(IPROBE_VERSION_(strings)),                \
+		      IPROBE_TEXT_OPERAND_(text) __VA_ARGS__                                       \
 		    : clobber)
 /* Only for a string, the compiler must have written to memory what it would keep elsewhere. The
  * condition is a constant, so only one of the two remains. */
 #define IPROBE_EMIT_EITHER_(name, text, n, strings, ...)                                           \
 	do {                                                                                       \
-		if ((strings)&0xff)                                                                \
+		if ((strings) & ~(strings) >> 8 & 0xff)                                            \
 			IPROBE_EMIT_(name, text, n, strings, "memory", __VA_ARGS__);               \
 		else                                                                               \
 			IPROBE_EMIT_(name, text, n, strings, "cc", __VA_ARGS__);                   \

@@ -40,11 +40,23 @@ TEXT = 0x11000  # where the harness has its code: a function of 64 sites each 0x
 POINT, BEGIN, END = 0, 1, 2
 
 
-def record(kind, site, name="", args="", identity="", strings=0, version=1, size=None, text=None):
+def record(
+    kind,
+    site,
+    name="",
+    args="",
+    identity="",
+    *,
+    strings=0,
+    pointers=0,
+    version=1,
+    size=None,
+    text=None,
+):
     texts = b"".join(t.encode() + b"\0" for t in (name, args, identity))
     texts += bytes(-len(texts) % 8)
     if text is not None:
-        version = 2
+        version = max(version, 2)
         texts = struct.pack("<Q", text) + texts
     return (
         struct.pack(
@@ -53,7 +65,7 @@ def record(kind, site, name="", args="", identity="", strings=0, version=1, size
             version,
             kind,
             strings,
-            0,
+            pointers,
             TEXT + 8 * site,
         )
         + texts
@@ -112,7 +124,11 @@ def records():
     yield record(POINT, 0, "") + point
     yield record(POINT, 0, "a b")
     yield record(7, 0, "p")
-    yield record(POINT, 0, "p", version=3)
+    yield record(POINT, 0, "p", version=4)
+    yield record(
+        POINT, 0, "p", "8@%rdi;8@%rsi", strings=3, pointers=2, version=3, text=0x20018
+    )
+    yield record(POINT, 0, "p", "8@%rdi", strings=1, pointers=1, version=2, text=0x20018)
     yield record(POINT, 0, "p", "-4@%edi;8@%rsi", text=0x20018)
     yield record(POINT, 0, "p", "-4@%edi", text=2**64 - 1) + record(POINT, 1, "p", version=2)
     yield record(POINT, 0, "p" * 2000, "4@%edi", text=0x20018)

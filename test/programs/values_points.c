@@ -27,7 +27,8 @@ __attribute__((noinline)) void work(int i, const char *name, const struct record
 		     (uint16_t)65535);
 	IPROBE_POINT(pointers, p, &global, IPROBE_STRING(bytes), bytes, (void *)(uintptr_t)i,
 		     IPROBE_HEX((short)-1 - i));
-	IPROBE_POINT(hex, IPROBE_HEX(c), IPROBE_HEX((short)(-1 - i)), IPROBE_HEX(1ull << 63 | i));
+	IPROBE_POINT(hex, IPROBE_HEX(c), IPROBE_HEX((short)(-1 - i)), IPROBE_HEX(1ull << 63 | i),
+		     IPROBE_HEX(i));
 	{
 		IPROBE_SCOPE(inner);
 		global++;
@@ -53,8 +54,8 @@ int main(void)
 		printf("{\"f\":\"pointers\",\"list\":[\"%p\",\"%p\",\"bytes\",\"%p\",\"0x%x\","
 		       "\"0x%x\"]}\n",
 		       (void *)r, (void *)&global, (void *)bytes, i, (unsigned)(-1 - i));
-		printf("{\"f\":\"hex\",\"list\":[\"0x%x\",\"0x%x\",\"0x%llx\"]}\n", 200 + i,
-		       (unsigned short)(-1 - i), 1ull << 63 | i);
+		printf("{\"f\":\"hex\",\"list\":[\"0x%x\",\"0x%x\",\"0x%llx\",\"0x%x\"]}\n",
+		       200 + i, (unsigned short)(-1 - i), 1ull << 63 | i, i);
 		work(i, i == 0 ? "one" : i == 1 ? "two" : NULL, r, (unsigned char)(200 + i));
 	}
 	return 0;

@@ -129,7 +129,8 @@ static int take_value(struct ip_value_scope *scope, unsigned i, struct ip_operan
 
 	*ret = (struct ip_operand){.where = IP_OPERAND_COMPUTED,
 				   .string = type->item[0] == 's',
-				   .hex = type->item[0] == 'p',
+				   .pointer = type->item[0] == 'p',
+				   .hex = type->item[0] == 'h',
 				   .is_unsigned = type->size == 8 && type->item[0] != 'i',
 				   .counted = -1};
 	if (!op.source)
@@ -207,7 +208,10 @@ static int evaluate_format(struct ip_value_scope *scope, const struct ip_express
 	switch (e->format) {
 	case IP_FORMAT_HEX:
 		ret->hex = true;
-		ret->string &= ret->typed; /* as a value of a point is one */
+		if (ret->string && !ret->typed) { /* a value of a point */
+			ret->string = false;
+			ret->pointer = true;
+		}
 		return 0;
 	case IP_FORMAT_LIMIT:
 		if (e->number < 1 || e->number > IP_STRING_LIMIT_MAX)

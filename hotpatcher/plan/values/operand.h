@@ -34,7 +34,8 @@ struct ip_operand {
 	int64_t number;
 	/* formats */
 	bool hex, string;
-	int counted; /* temporary with a string's length; -1: none */
+	bool pointer; /* of a value of a point, whose type is not known: it is an address */
+	int counted;  /* temporary with a string's length; -1: none */
 	unsigned limit;
 };
 

@@ -258,9 +258,9 @@ int ip_operand_string(struct ip_value_scope *scope, struct ip_operand *o, int le
 
 	if (counted && length < 0)
 		return -1;
-	if (scope->point && !o->typed && (o->hex || o->string)) {
+	if (scope->point && !o->typed && (o->hex || o->pointer || o->string)) {
 		o->string = true;
-		o->hex = false;
+		o->hex = o->pointer = false;
 		o->counted = length;
 		return 0;
 	}
@@ -371,11 +371,14 @@ int ip_operand_record(struct ip_value_scope *scope, struct ip_operand *o,
 	item_of(o, &ret->type);
 	if (is_array(o)) {
 		return ip_error("an array: name an element, [0] and so on, or say :string");
-	} else if (o->hex || !strcmp(ret->type.item, "s")) {
+	} else if (o->pointer || !strcmp(ret->type.item, "s")) {
+		ret->type.flags = 0;
+		strcpy(ret->type.item, "p");
+	} else if (o->hex && ret->type.item[0] != 'p') {
 		if (ret->type.item[0] == 'f')
 			return ip_error(":hex takes whole numbers and addresses");
 		ret->type.flags = 0;
-		strcpy(ret->type.item, "p");
+		snprintf(ret->type.item, sizeof(ret->type.item), "h%u", ret->type.size % 10u);
 	}
 	return 0;
 }

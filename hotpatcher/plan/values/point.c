@@ -18,8 +18,8 @@ static struct ip_value_type type_of(const struct ip_point_arg *arg)
 					      : arg->is_signed ? IP_VALUE_SIGNED
 							       : 0};
 
-	if (arg->is_string || arg->is_pointer)
-		strcpy(type.item, arg->is_string ? "s" : "p");
+	if (arg->is_string || arg->is_pointer || arg->is_hex)
+		strcpy(type.item, arg->is_string ? "s" : arg->is_pointer ? "p" : "h8");
 	else
 		snprintf(type.item, sizeof(type.item), "%c%u", arg->is_signed ? 'i' : 'u',
 			 type.size % 10u);

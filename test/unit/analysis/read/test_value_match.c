@@ -7,12 +7,12 @@
 #include "analysis/read/value_match.h"
 #include "test/unit/test.h"
 
-static const char session[] =
-	"iprobe-session\t1\ntsc_hz\t1000\n"
-	"signature\t1\ti4:fd s:r->uri f8:share e4:mode{RED=1,BLUE=2} -:whole c:tag p:at i4:retval\n"
-	"signature\t2\ti4\n"
-	"signature\t3\tu4:status i8:len\n"
-	"signature\t4\tu8 s\n";
+static const char session[] = "iprobe-session\t1\ntsc_hz\t1000\n"
+			      "signature\t1\ti4:fd s:r->uri f8:share e4:mode{RED=1,BLUE=2} -:whole "
+			      "c:tag p:at i4:retval p:no h8:flags\n"
+			      "signature\t2\ti4\n"
+			      "signature\t3\tu4:status i8:len\n"
+			      "signature\t4\tu8 s\n";
 
 static struct ip_recording *load(void)
 {
@@ -28,7 +28,7 @@ static void set_up(void)
 {
 	const double half = 0.5;
 
-	entry[0] = IP_PAYLOAD_WORD(8, 0, 1);
+	entry[0] = IP_PAYLOAD_WORD(10, 0, 1);
 	entry[1] = (uint64_t)-3;
 	entry[2] = 5;
 	entry[3] = 0;
@@ -38,6 +38,7 @@ static void set_up(void)
 	entry[6] = 'x';
 	entry[7] = 0x1f;
 	entry[8] = 99;
+	entry[9] = entry[10] = 0;
 	results[0] = IP_PAYLOAD_WORD(1, 0, 2);
 	results[1] = (uint64_t)-1;
 }
@@ -71,7 +72,9 @@ static void test_conditions(void **state)
 		{"mode=B*", true},	  {"mode=2", true},	 {"mode!=RED", true},
 		{"tag=x", true},	  {"tag=120", true},	 {"tag=y", false},
 		{"at=0x1f", true},	  {"at>30", true},	 {"at=31", true},
-		{"arg1=-3", true},	  {"arg8=99", true},
+		{"arg1=-3", true},	  {"arg8=99", true},	 {"at=NULL", false},
+		{"no=NULL", true},	  {"no!=NULL", false},	 {"no=0", true},
+		{"flags=0x0", true},	  {"flags=NULL", false}, {"flags!=0", false},
 	};
 	struct ip_recording *s = load();
 
@@ -101,7 +104,7 @@ static void test_results(void **state)
 	/* values that are not there meet nothing, not even != */
 	assert_false(holds(s, "fd!=1", results, false));
 	assert_false(holds(s, "fd!=1", NULL, false));
-	entry[0] = IP_PAYLOAD_WORD(8, 1, 1);
+	entry[0] = IP_PAYLOAD_WORD(10, 1, 1);
 	assert_false(holds(s, "fd!=1", entry, false));
 	assert_true(holds(s, "share=0.5", entry, false));
 	entry[0] = IP_PAYLOAD_WORD(2, 0, 1); /* the string is cut off */
@@ -164,9 +167,9 @@ static void test_unknown_names(void **state)
 	check_unknown(s, "r->url",
 		      "trace: no function records a value 'r->url'; the nearest are: "
 		      "r->uri; there are: fd, r->uri, share, mode, tag, at, retval, "
-		      "arg1, status, len");
+		      "no, flags, arg1, status, len");
 	check_unknown(s, "whole", "'whole'"); /* a structure is not recorded */
-	check_unknown(s, "arg9", "'arg9'");
+	check_unknown(s, "arg12", "'arg12'");
 	check_unknown(s, "arg5", "'arg5'");
 	check_unknown(s, "arg01", "'arg01'");
 	check_unknown(s, "arg99999999999999999999", "'arg9999");

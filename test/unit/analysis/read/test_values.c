@@ -84,6 +84,7 @@ static void test_types(void **state)
 		(uint64_t)-3, 0xffffffffffffff80, 65535, UINT64_MAX, 'A', 256, 7};
 	const uint64_t enums[] = {2, (uint64_t)-1, 9};
 	const uint64_t pointers[] = {0, 0x7fff0010};
+	const uint64_t hexes[] = {0, (uint64_t)-1, 0xffffffffffffff80, 1ull << 63};
 	uint64_t floats[] = {0,	     bits(-0.1),	 bits(1e300), 0xc000000000000000,
 			     0x4000, 0x8000000000000000, 0x7fff};
 	const float tenth = 0.1f;
@@ -98,6 +99,9 @@ static void test_types(void **state)
 	      "mode=BLUE, sign=NONE, flags=9", "{\"mode\":\"BLUE\",\"sign\":\"NONE\",\"flags\":9}");
 	check("p:a p:b -:s", 0, pointers, 2, "a=NULL, b=0x7fff0010, s={...}",
 	      "{\"a\":\"0x0\",\"b\":\"0x7fff0010\",\"s\":\"{...}\"}");
+	check("h8:a h4:b h1 h8:d", 0, hexes, 4, "a=0x0, b=0xffffffff, 0x80, d=0x8000000000000000",
+	      "{\"a\":\"0x0\",\"b\":\"0xffffffff\",\"arg3\":\"0x80\","
+	      "\"d\":\"0x8000000000000000\"}");
 	check("f4:a f8:b f8 x:c x:d", 0, floats, 7, "a=0.1, b=-0.1, 1e+300, c=3, d=inf",
 	      "{\"a\":0.10000000149011612,\"b\":-0.1,\"arg3\":1e+300,\"c\":3,\"d\":\"inf\"}");
 }

@@ -170,6 +170,9 @@ static void test_operations(void **state)
 		{"o->raw:string", " r7:8 [0+144]8", "s"},
 		{"o->text", " r7:8 [0+152]8", "s"},
 		{"o->text:hex", " r7:8 [0+152]8", "p"},
+		{"o->to:hex", " r7:8 [0+72]8", "p"},
+		{"o->in[2].big:hex", " r7:8 [0+48]-8", "h8"},
+		{"n:hex", " r6:-4", "h4"},
 		{"o->name", " r7:8 0+0", "s"},
 		{"o->raw:string(n)", " r7:8 r6:-4 [0+144]8", "s"},
 		/* another unit has the complete type */
