@@ -15,7 +15,6 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -377,58 +376,6 @@ static void reap(struct ip_iprobed *d)
 	}
 }
 
-/* Returns whether a process listens there. */
-static bool is_taken(const struct sockaddr_un *address)
-{
-	_cleanup_close_ int probe = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-	return probe >= 0 &&
-	       connect(probe, (const struct sockaddr *)address, sizeof(*address)) == 0;
-}
-
-/* An existing socket there is removed, and clients trust the process that listens there. So no
- * other user may be able to change the path. */
-static int check_above(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	char above[sizeof(((struct sockaddr_un *)0)->sun_path)];
-
-	snprintf(above, sizeof(above), "%.*s", slash ? (int)(slash - path) + (slash == path) : 1,
-		 slash ? path : ".");
-	return ip_dir_check_way(above, 0);
-}
-
-static int listen_at(const char *path)
-{
-	const struct timespec nap = {.tv_nsec = 100000000};
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	_cleanup_close_ int fd = -1;
-	mode_t before;
-	int done;
-
-	if (strlen(path) >= sizeof(address.sun_path))
-		return ip_error("%s: too long for the name of a socket (at most %zu bytes)", path,
-				sizeof(address.sun_path) - 1);
-	strcpy(address.sun_path, path);
-	if (check_above(path) < 0)
-		return -1;
-	/* an iprobed that was just killed takes a moment to go */
-	for (int i = 0; i < 30 && is_taken(&address); i++)
-		nanosleep(&nap, NULL);
-	if (is_taken(&address))
-		return ip_error("%s: another iprobed listens there already", path);
-	/* It was left by an iprobed that was killed. (connect() fails with ECONNREFUSED also for a
-	 * file that is not a socket.) */
-	unlink(path);
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	before = umask(0111);
-	done = fd < 0 ? -1 : bind(fd, (struct sockaddr *)&address, sizeof(address));
-	umask(before);
-	if (done < 0 || listen(fd, 64) < 0)
-		return ip_error_errno("cannot listen at %s", path);
-	return ip_steal_fd(&fd);
-}
-
 static int open_state(const char *path)
 {
 	int fd;
@@ -552,7 +499,8 @@ static int open_all(struct ip_iprobed *d)
 	if (d->program < 0)
 		return ip_error_errno("cannot open %s", d->options->program);
 	d->fperf = d->options->fperf ? open(d->options->fperf, O_PATH | O_CLOEXEC) : -1;
-	if (d->listening < 0 && (d->listening = listen_at(d->options->socket)) < 0)
+	if (d->listening < 0 &&
+	    (d->listening = ip_iprobed_listen(d->options->socket, &d->socket_file)) < 0)
 		return -1;
 	if (fcntl(d->listening, F_SETFL, fcntl(d->listening, F_GETFL) | O_NONBLOCK) < 0 ||
 	    ip_worker_limit() < 0)
@@ -571,8 +519,10 @@ int ip_iprobed_run(const struct ip_iprobed_options *options)
 	open_standard();
 	/* Do this before any client can be served: a client may send a signal as soon as it is
 	 * served. */
-	if ((signals = open_signals()) < 0 || open_all(&d) < 0)
+	if ((signals = open_signals()) < 0 || open_all(&d) < 0) {
+		ip_iprobed_socket_remove(options->socket, &d.socket_file);
 		return -1;
+	}
 	ip_iprobed_left_over(&d, 0, clean_left_over);
 	ip_iprobed_reader_clean();
 	start_rules(&d);
@@ -594,6 +544,7 @@ int ip_iprobed_run(const struct ip_iprobed_options *options)
 	close(d.program);
 	if (d.fperf >= 0)
 		close(d.fperf);
+	ip_iprobed_socket_remove(d.options->socket, &d.socket_file);
 	close(d.listening);
 	close(d.state);
 	return 0;

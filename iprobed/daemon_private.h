@@ -9,6 +9,7 @@
 
 #include "iprobed/daemon.h"
 #include "iprobed/receiver.h"
+#include "iprobed/socket_file.h"
 #include "iprobed/worker.h"
 
 struct pollfd;
@@ -45,6 +46,7 @@ struct ip_iprobed_reader {
 struct ip_iprobed {
 	const struct ip_iprobed_options *options;
 	int program, fperf, listening, state; /* fperf: -1 if it is not installed */
+	struct ip_iprobed_socket_file socket_file;
 	pid_t rules; /* the process that carries out rules; 0: there is none */
 	uint64_t rules_since;
 	struct ip_iprobed_session **sessions;

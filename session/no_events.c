@@ -17,6 +17,7 @@
 #include "common/proc.h"
 #include "common/selection/selection.h"
 #include "common/units.h"
+#include "common/values/value_request.h"
 #include "hotpatcher/plan/inlined_calls.h"
 #include "session/session_private.h"
 
@@ -195,6 +196,26 @@ static void explain_inlined(const struct ip_session *s, struct ip_no_events *why
 				 found, readable ? readable : name, found > 1 ? ", ..." : "");
 }
 
+/* Other options and commands take patterns, and --when takes none. */
+static void explain_literals(const struct ip_value_requests *requests, struct ip_no_events *why)
+{
+	for (size_t i = 0; requests && i < requests->n; i++) {
+		const struct ip_value_request *r = &requests->items[i];
+		const struct ip_expression *text =
+			r->kind == IP_REQUEST_WHEN && r->n
+				? ip_expression_literal_pattern(r->items[0].expression)
+				: NULL;
+
+		if (!text)
+			continue;
+		ip_no_events_add(why, "literal",
+				 "== compares with %.*s as it is written, and takes no pattern: "
+				 "=^ asks for a beginning, and report --value takes patterns",
+				 (int)(text->end - text->begin), r->items[0].text + text->begin);
+		return;
+	}
+}
+
 static void explain(struct ip_session *s, struct ip_no_events *why)
 {
 	const struct ip_filter_options *filters = &s->options->filters;
@@ -214,6 +235,7 @@ static void explain(struct ip_session *s, struct ip_no_events *why)
 				 "the filters left out all %s event%s that happened (%s)",
 				 ip_format_count(sum->filtered, count),
 				 sum->filtered == 1 ? "" : "s", filter.text);
+		explain_literals(filters->requests, why);
 	} else {
 		explain_calls(s, why);
 		if (why->n && !strcmp(why->items[0].code, "not_called"))

@@ -3,6 +3,7 @@
  * Finds out why a session has recorded nothing. Each reason is proved by what the session has seen:
  *
  *   filtered     events happened, and the session's filters left all of them out
+ *   literal      and one of them compares a text that looks like a pattern
  *   start_on     the function of --start-on was not called
  *   slept        the threads of the process used no CPU time, and none of them waits for a CPU
  *   stopped      they used none, and at the end one of them is stopped by a signal (SIGSTOP)

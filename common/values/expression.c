@@ -558,3 +558,19 @@ int ip_expression_parse(const char *text, size_t length, struct ip_expression **
 	}
 	return 0;
 }
+
+const struct ip_expression *ip_expression_literal_pattern(const struct ip_expression *e)
+{
+	const struct ip_expression *const sides[] = {e ? e->left : NULL, e ? e->right : NULL};
+	const struct ip_expression *found = NULL;
+
+	for (size_t i = 0; i < 2 && !found; i++) {
+		if (!sides[i])
+			continue;
+		found = e->op == IP_OPERATOR_EQUAL && sides[i]->kind == IP_EXPRESSION_TEXT &&
+					strpbrk(sides[i]->text, "*?[")
+				? sides[i]
+				: ip_expression_literal_pattern(sides[i]);
+	}
+	return found;
+}

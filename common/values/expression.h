@@ -91,4 +91,8 @@ struct ip_expression {
 int ip_expression_parse(const char *text, size_t length, struct ip_expression **ret);
 void ip_expression_destroy(struct ip_expression *expression);
 
+/* A text that is compared by == and has *, ? or [, as a pattern has: it is compared as it is
+ * written. Returns its node; NULL: there is none. */
+const struct ip_expression *ip_expression_literal_pattern(const struct ip_expression *expression);
+
 #endif

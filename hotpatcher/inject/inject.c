@@ -102,6 +102,15 @@ static int check_limits(const struct ip_target *target, const struct ip_inject_r
 				room->area > IP_AREA_SMALL_SIZE && room->area < IP_AREA_OWN_SIZE
 					? ", give less --memory"
 					: "");
+	/* A program sets this for itself, while it runs: nobody can start it with a higher one. */
+	if (!files)
+		return ip_error(
+			"pid %d: it has forbidden itself to write files (RLIMIT_FSIZE 0, as "
+			"a sandbox has it), which holds for shared memory too: iprobe's "
+			"runtime takes %llu bytes: if it lives on, have root raise it "
+			"(prlimit --pid %d --fsize=%llu) and attach again; if not, it "
+			"cannot be recorded",
+			target->pid, IP_AREA_SMALL_FILE, target->pid, IP_AREA_SMALL_FILE);
 	if (files < IP_AREA_SMALL_FILE)
 		return ip_error("pid %d: its limit on file sizes, which holds for shared memory "
 				"too, is %lu bytes: iprobe's runtime takes %llu: raise it (prlimit "

@@ -603,6 +603,21 @@ def test_limits(me, programs, targets, limit, word):
     finish_waits(target, "read")
 
 
+def test_a_sandbox_that_may_write_no_file(me, programs, targets):
+    """It has set that for itself: to start it otherwise is no way out, and the message names the
+    one that there is.
+    """
+    target = start_waits(me, programs, targets, "read")
+    subprocess.run(["prlimit", "--pid", str(target.pid), "--fsize=0:unlimited"], check=True)
+    attach = ("attach", target.pid, "--duration", "50ms", "-o", me.dir() / "trace")
+    said = actors.one_line(me.iprobe(*attach))
+    assert "RLIMIT_FSIZE 0" in said and "cannot be recorded" in said, said
+    command = re.search(r"\((prlimit --pid \d+ --fsize=\d+)\)", said)[1]
+    subprocess.run(command.split(), check=True)
+    assert me.iprobe(*attach).returncode == 0
+    finish_waits(target, "read")
+
+
 def test_a_leader_that_has_ended(me, programs, targets):
     target = targets.steady(me, programs.simple("steady"), preload=False)
     target.say("z")

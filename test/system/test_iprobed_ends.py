@@ -4,11 +4,16 @@
 import contextlib
 import os
 import signal
+import socket
+import sys
 import time
 from random import Random
 
+import pytest
+
 from iptest import memory
 from iptest.actor import OTHER_UID, last_words, one_line
+from iptest.daemon import GROUP
 from iptest.daemon_fixtures import (  # noqa: F401
     daemon,
     idle,
@@ -196,6 +201,66 @@ def test_terminated_iprobed_ends_its_sessions(daemon, user, target):
     assert daemon.end() == 0
     assert last_words(proc).summary()["events"] > 0
     assert idle(target.pid) and not list(daemon.state.iterdir())
+
+
+def test_its_socket_goes_with_it(daemon):
+    assert daemon.socket.is_socket()
+    assert daemon.end() == 0
+    assert not daemon.socket.exists()
+    # one that cannot begin leaves none, either
+    daemon.state.chmod(0o777)
+    done = daemon.actor.run(
+        [
+            *(daemon.actor.builddir / "cli" / "iprobed", "--no-rules", "--socket", daemon.socket),
+            *("--state", daemon.state, "--policy", daemon.policy, "--group", GROUP),
+        ]
+    )
+    assert done.returncode == 1 and not daemon.socket.exists(), repr(done)
+    daemon.state.chmod(0o755)
+    # that of one which was killed is no obstacle
+    daemon.start()
+    daemon.proc.kill()
+    daemon.proc.wait()
+    assert daemon.socket.is_socket()
+    assert daemon.start().end() == 0
+    assert not daemon.socket.exists()
+
+
+@pytest.mark.parametrize("what", ["socket", "file", "link"])
+def test_what_has_the_name_of_its_socket_stays(daemon, what):
+    """Another one may listen there by now."""
+    daemon.socket.unlink()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as other:
+        if what == "socket":
+            other.bind(str(daemon.socket))
+        elif what == "file":
+            daemon.socket.touch()
+        else:
+            daemon.socket.symlink_to(daemon.state)
+        before = daemon.socket.lstat()
+        assert daemon.end() == 0
+        after = daemon.socket.lstat()
+    assert (after.st_ino, after.st_mode) == (before.st_ino, before.st_mode)
+
+
+def test_the_socket_of_systemd_stays(daemon):
+    """Which starts iprobed again for the next client."""
+    assert daemon.end() == 0
+    daemon.start(
+        before=[
+            *(sys.executable, "-c"),
+            "import os, socket, sys\n"
+            "s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
+            "s.bind(sys.argv[1]); s.listen(); os.dup2(s.fileno(), 3); os.set_inheritable(3, True)\n"
+            "os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1')\n"
+            "os.execv(sys.argv[2], sys.argv[2:])",
+            daemon.socket,
+        ]
+    )
+    memory.wait_for("it does not serve", lambda: daemon.log().count(": serves") == 2, 30)
+    before = daemon.socket.stat().st_ino
+    assert daemon.end() == 0
+    assert daemon.socket.stat().st_ino == before
 
 
 def test_killed_process_at_a_connection(daemon, user, other, targets, program, target):

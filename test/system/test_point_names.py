@@ -217,6 +217,27 @@ def test_chosen_while_recording(program):
         ).replace("what has that name is", "request is"), repr(done)
 
 
+def test_a_pattern_where_none_is_taken(program):
+    """Nothing meets it, and that is told: --value takes patterns."""
+    server = program.build("gcc", True, "-O2")
+    for condition, told in (
+        ('request: arg1 > 0 && r->uri == "/b*"', '== compares with "/b*" as it is written'),
+        ('request: r->uri == "/nothing"', None),
+        ('request: r->uri =^ "*"', None),
+    ):
+        done = program.me.iprobe(
+            "run", "--json", "-o", program.folder / "no", "-frequest", "--when", condition, server
+        )
+        said = {r["why"]: r["text"] for r in done.summary()["no_events"]}
+        assert "filtered" in said, repr(done)
+        if told:
+            assert told in said["literal"], repr(done)
+            shown = program.me.iprobe("report", program.folder / "no").stderr
+            assert f"no events: {said['literal']}" in shown
+        else:
+            assert "literal" not in said, repr(done)
+
+
 @pytest.mark.parametrize("compiler", compilers())
 def test_records_without_text(program, compiler):
     """As programs have them that were built with a header before this one: values have numbers."""

@@ -165,6 +165,32 @@ static void test_no_expressions(void **state)
 	assert_error("too long");
 }
 
+static void test_literal_patterns(void **state)
+{
+	static const char *const cases[][2] = {
+		{"a == \"x*\"", "x*"},
+		{"n > 1 && !(\"[a\" == a)", "[a"},
+		{"a:string(n) == \"?\"", "?"},
+		{"a =^ \"x*\"", NULL},
+		{"a != \"x*\"", NULL},
+		{"a == \"x\" || *b == '*'", NULL},
+		{"*a", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+		const struct ip_expression *found;
+		struct ip_expression *e;
+
+		assert_int_equal(ip_expression_parse(cases[i][0], strlen(cases[i][0]), &e), 0);
+		found = ip_expression_literal_pattern(e);
+		assert_int_equal(!!found, !!cases[i][1]);
+		if (found)
+			assert_string_equal(found->text, cases[i][1]);
+		ip_expression_destroy(e);
+	}
+}
+
 static void test_requests(void **state)
 {
 	struct ip_value_requests all = {0};
@@ -221,6 +247,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_expressions),
 		cmocka_unit_test(test_no_expressions),
+		cmocka_unit_test(test_literal_patterns),
 		cmocka_unit_test(test_requests),
 	};
 
