@@ -388,6 +388,10 @@ static void look_for_kernel(struct cli_top_options *o)
 {
 	if (!o->kernel.groups || ip_kernel_check_source(o->kernel.source) == 0)
 		return;
+	if (geteuid() && cli_daemon_listens())
+		ip_error("%s; iprobed gives them to recordings alone (iprobe attach --kernel, then "
+			 "iprobe wait)",
+			 ip_error_message());
 	snprintf(o->no_kernel, sizeof(o->no_kernel), "no waits are shown: %s", ip_error_message());
 	ip_print(stderr, "iprobe: %s\n", o->no_kernel);
 	o->kernel.groups = 0;
@@ -417,8 +421,9 @@ static int via_daemon(struct cli_top_options *o, int argc, char **argv)
 			words[n++] = argv[i];
 	}
 	if (o->kernel.groups && cli_via_daemon_wanted(o->pid, &socket) > 0)
-		ip_print(stderr, "iprobe: no waits are shown: iprobed records no events of the "
-				 "kernel\n");
+		ip_print(stderr,
+			 "iprobe: no waits are shown: iprobed gives events of the kernel to "
+			 "recordings alone (iprobe attach --kernel, then iprobe wait)\n");
 	if (socket >= 0)
 		close(socket);
 	code = cli_via_daemon_try(IP_REQUEST_TOP, o->pid, n, words, LETTERS, long_options, NULL);

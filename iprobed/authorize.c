@@ -181,6 +181,10 @@ int ip_iprobed_decide_kernel(const struct ip_iprobed *d, struct ip_iprobed_sessi
 		s->kernel_buffer = buffer ? buffer : 1;
 		return 0;
 	}
+	if (!optional && !gives && s->request.what == IP_REQUEST_KERNEL)
+		return ip_error("the policy gives uid %u no events of the kernel (root allows "
+				"them: kernel in %s)",
+				uid, d->options->policy);
 	if (!optional)
 		return gives < 0 ? -1
 				 : ip_error("--kernel: the policy gives uid %u no events of the "

@@ -62,7 +62,8 @@ struct ip_kernel_options {
 	const char *functions;
 	bool optional; /* where they cannot be had, the recording goes on without them */
 	/* takes the events of the target's threads, whose switches and wakings are among them
-	 * (kernel_stream.h); nothing of other processes is recorded, and no file is written. NULL:
+	 * (kernel_stream.h); nothing of other processes is recorded, and no file is written. Those
+	 * of a `reader` come as kinds of all processes and of the target, each in its order. NULL:
 	 * a trace is written. Borrowed */
 	const struct ip_kernel_sink *sink;
 	/* in a worker of iprobed, or its client: the socket of the process that reads the events

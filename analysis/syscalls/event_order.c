@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A queue for each CPU, and their merge.
+ * A queue for each CPU and part, and their merge.
  */
 #include "analysis/syscalls/event_order.h"
 
@@ -24,6 +24,7 @@ struct queue {
 	uint64_t last; /* TSC of the last event */
 	uint64_t lost; /* behind it */
 	uint32_t cpu;
+	bool all;
 };
 
 struct ip_event_order {
@@ -58,14 +59,14 @@ void ip_event_order_destroy(struct ip_event_order *order)
 	free(order);
 }
 
-static struct queue *queue_of(struct ip_event_order *order, uint32_t cpu)
+static struct queue *queue_of(struct ip_event_order *order, bool all, uint32_t cpu)
 {
 	for (size_t i = 0; i < order->n; i++)
-		if (order->queues[i].cpu == cpu)
+		if (order->queues[i].cpu == cpu && order->queues[i].all == all)
 			return &order->queues[i];
 	if (ip_array_grow(&order->queues, order->n, sizeof(*order->queues)) < 0)
 		return NULL;
-	order->queues[order->n] = (struct queue){.cpu = cpu};
+	order->queues[order->n] = (struct queue){.cpu = cpu, .all = all};
 	return &order->queues[order->n++];
 }
 
@@ -97,10 +98,10 @@ static int append(struct queue *q, const struct event *head, const uint8_t *even
 	return 0;
 }
 
-int ip_event_order_add(struct ip_event_order *order, uint32_t cpu, const uint8_t *event,
+int ip_event_order_add(struct ip_event_order *order, bool all, uint32_t cpu, const uint8_t *event,
 		       size_t size)
 {
-	struct queue *q = queue_of(order, cpu);
+	struct queue *q = queue_of(order, all, cpu);
 	struct ip_kernel_event_header h;
 	struct event head = {.size = size};
 
@@ -116,9 +117,9 @@ int ip_event_order_add(struct ip_event_order *order, uint32_t cpu, const uint8_t
 	return append(q, &head, event);
 }
 
-int ip_event_order_lose(struct ip_event_order *order, uint32_t cpu, uint64_t n)
+int ip_event_order_lose(struct ip_event_order *order, bool all, uint32_t cpu, uint64_t n)
 {
-	struct queue *q = queue_of(order, cpu);
+	struct queue *q = queue_of(order, all, cpu);
 
 	if (!q)
 		return -1;

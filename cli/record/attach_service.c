@@ -446,7 +446,7 @@ static int open_reader(void *context, pid_t pid, int *ret)
 {
 	struct service *s = context;
 	const struct ip_kernel_options kernel = kernel_of(&s->options->session);
-	const int got = cli_daemon_events_open(pid, &kernel, &s->events);
+	const int got = cli_daemon_events_open(pid, &kernel, true, &s->events);
 
 	*ret = got > 0 ? s->events.reader : 0;
 	return got < 0 ? -1 : 0;

@@ -17,6 +17,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/interrupted.h"
+#include "kernel_trace/kernel_check.h"
 
 #define ANSWER_MS 20000
 #define LOOK_MS	  200
@@ -85,11 +86,11 @@ static int keep(int fd)
 	return kept;
 }
 
-int cli_daemon_events_open(pid_t pid, const struct ip_kernel_options *options,
+int cli_daemon_events_open(pid_t pid, const struct ip_kernel_options *options, bool traces,
 			   struct cli_daemon_events *ret)
 {
 	_cleanup_close_ int socket = -1;
-	int wanted = cli_via_daemon_wanted_with(pid, options, &socket), fd;
+	int wanted = cli_via_daemon_wanted_with(traces ? pid : 0, options, &socket), fd;
 
 	*ret = (struct cli_daemon_events){.connection = -1};
 	if (wanted <= 0)
@@ -109,6 +110,19 @@ int cli_daemon_events_open(pid_t pid, const struct ip_kernel_options *options,
 		return -1;
 	*ret = (struct cli_daemon_events){.connection = ip_steal_fd(&socket), .reader = fd};
 	return 1;
+}
+
+int cli_daemon_events_missing(const struct ip_kernel_options *options)
+{
+	_cleanup_free_ char *why = strdup(ip_error_message());
+
+	if (!why)
+		return ip_error("out of memory");
+	if (geteuid() && ip_kernel_check_source(options->source) < 0)
+		return ip_error("%s; or an iprobed whose policy gives them to you (kernel, "
+				"iprobed(8)), and none is running",
+				why);
+	return ip_error("%s", why);
 }
 
 void cli_daemon_events_close(struct cli_daemon_events *events)

@@ -82,7 +82,7 @@ int cli_via_daemon_wanted_with(pid_t pid, const struct ip_kernel_options *option
 	if (word && *word && !always && strcmp(word, "never") && strcmp(word, "auto"))
 		return ip_error("IPROBE_DAEMON is auto, always or never, not '%s'", word);
 	if ((word && !strcmp(word, "never")) ||
-	    (!always && cli_may_trace(pid) && !lacks_events(options)))
+	    (!always && (!pid || cli_may_trace(pid)) && !lacks_events(options)))
 		return 0;
 	*ret_socket = connect_to(path && *path ? path : IP_SOCKET);
 	if (*ret_socket >= 0)

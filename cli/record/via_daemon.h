@@ -22,7 +22,7 @@ bool cli_may_trace(pid_t pid);
 int cli_via_daemon_wanted(pid_t pid, int *ret_socket);
 
 /* The same for a recording with events of the kernel, where options ask for them: iprobed is asked,
- * too, where this user may trace the process but may not have them. */
+ * too, where this user may trace the process but may not have them. pid 0: no process is traced. */
 int cli_via_daemon_wanted_with(pid_t pid, const struct ip_kernel_options *options, int *ret_socket);
 
 /* Whether iprobed is running, and may be asked. */

@@ -45,6 +45,11 @@ static int check_program(pid_t pid)
 			 pid);
 		return GONE;
 	}
+	if (fd < 0 && errno == EACCES)
+		return ip_error(
+			"pid %d: it is another user's, or runs with other rights: root counts "
+			"its calls",
+			pid);
 	if (fd < 0)
 		return ip_error_errno("pid %d: cannot look at its program", pid);
 	if (read(fd, head, sizeof(head)) != sizeof(head) || head[EI_CLASS] != ELFCLASS64)

@@ -19,6 +19,7 @@
 #include "analysis/syscalls/syscall_sums.h"
 #include "cli/args/processes.h"
 #include "cli/cli.h"
+#include "cli/record/daemon_events.h"
 #include "cli/screen/screen.h"
 #include "cli/syscalls/list_output.h"
 #include "cli/syscalls/live_processes.h"
@@ -47,9 +48,10 @@ struct live {
 	struct cli_live_processes processes;
 	struct ip_event_order *order;
 	struct ip_kernel_recorder *recorder;
-	struct ip_clock_reading start; /* of this command */
-	uint64_t began;		       /* TSC: of the recording */
-	uint64_t end_ns;	       /* CLOCK_MONOTONIC; UINT64_MAX: there is none */
+	struct cli_daemon_events events; /* where iprobed reads them for this user */
+	struct ip_clock_reading start;	 /* of this command */
+	uint64_t began;			 /* TSC: of the recording */
+	uint64_t end_ns;		 /* CLOCK_MONOTONIC; UINT64_MAX: there is none */
 	struct cli_syscalls_list list;
 	struct cli_list_output output; /* of it: of the recorder's thread until that has ended */
 	size_t listed;
@@ -108,18 +110,31 @@ static int feed(void *context, const struct ip_kernel_record *record)
 	return ip_syscall_reader_feed(live->reader, record);
 }
 
+/* Those of iprobed's reader come in two parts. */
+static bool is_of_all(const struct live *live, const uint8_t *event)
+{
+	struct ip_kernel_event_header header;
+	const struct ip_kernel_kind *kind;
+
+	if (!live->events.reader)
+		return false;
+	memcpy(&header, event, sizeof(header));
+	kind = ip_kernel_kind_of(header.id);
+	return kind && kind->everywhere;
+}
+
 static int on_event(void *context, uint32_t cpu, const uint8_t *event, size_t size)
 {
 	struct live *live = context;
 
-	return ip_event_order_add(live->order, cpu, event, size);
+	return ip_event_order_add(live->order, is_of_all(live, event), cpu, event, size);
 }
 
 static int on_lost(void *context, bool all, uint32_t cpu, uint64_t n)
 {
 	struct live *live = context;
 
-	return ip_event_order_lose(live->order, cpu, n);
+	return ip_event_order_lose(live->order, live->events.reader && all, cpu, n);
 }
 
 static int on_until(void *context, uint64_t tsc)
@@ -167,16 +182,38 @@ static int begin(struct live *live)
 	return 0;
 }
 
+/* Where this user may not have events of the kernel, iprobed is asked, for one process after the
+ * other: some may be other users'. */
+static int open_reader(struct live *live, struct ip_kernel_options *options)
+{
+	_cleanup_free_ char *why = NULL;
+
+	for (size_t i = 0; i < live->processes.n; i++) {
+		if (live->processes.items[i].fd < 0)
+			continue;
+		if (cli_daemon_events_open(live->processes.items[i].pid, options, false,
+					   &live->events) >= 0) {
+			options->reader = live->events.reader;
+			return 0;
+		}
+		if (!why)
+			why = strdup(ip_error_message());
+	}
+	return why ? ip_error("%s", why) : 0;
+}
+
 static int start(struct live *live, const struct ip_kernel_sink *sink)
 {
-	const struct ip_kernel_options options = {.groups = 1 << IP_KERNEL_GROUP_SCHED |
-							    1 << IP_KERNEL_GROUP_SYSCALLS,
-						  .buffer = BUFFER,
-						  .source = live->options->source,
-						  .sink = sink};
+	struct ip_kernel_options options = {.groups = 1 << IP_KERNEL_GROUP_SCHED |
+						      1 << IP_KERNEL_GROUP_SYSCALLS,
+					    .buffer = BUFFER,
+					    .source = live->options->source,
+					    .sink = sink};
 
-	if (ip_kernel_recorder_create(&options, -1, &live->recorder) < 0)
+	if (open_reader(live, &options) < 0)
 		return -1;
+	if (ip_kernel_recorder_create(&options, -1, &live->recorder) < 0)
+		return options.reader ? -1 : cli_daemon_events_missing(&options);
 	live->began = ip_clock_now();
 	if (ip_kernel_recorder_start(live->recorder) < 0 ||
 	    cli_live_processes_join(&live->processes, live->recorder) < 0)
@@ -374,7 +411,7 @@ static int finish(struct live *live, int watched)
 
 int cli_syscalls_live(const struct ip_service_choice *choice, const struct cli_syscalls_options *o)
 {
-	struct live live = {.options = o};
+	struct live live = {.options = o, .events.connection = -1};
 	const struct ip_kernel_sink sink = {
 		.event = on_event, .lost = on_lost, .until = on_until, .context = &live};
 	const bool on_screen =
@@ -393,6 +430,7 @@ int cli_syscalls_live(const struct ip_service_choice *choice, const struct cli_s
 		ret = finish(&live, on_screen ? watch_screen(&live) : watch(&live));
 	failed = live.processes.failed;
 	ip_kernel_recorder_destroy(live.recorder);
+	cli_daemon_events_close(&live.events);
 	ip_syscall_reader_destroy(live.reader);
 	ip_event_order_destroy(live.order);
 	ip_syscall_sums_clear(&live.sums);

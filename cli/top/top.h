@@ -50,7 +50,7 @@ struct cli_top_options {
 	bool by_thread;	 /* a row for each thread */
 	/* of each session of its own; no groups: no events of the kernel */
 	struct ip_kernel_options kernel;
-	char no_kernel[256]; /* why there are none, where they were asked for; "" */
+	char no_kernel[400]; /* why there are none, where they were asked for; "" */
 };
 
 /* ---- the source of the figures ---- */

@@ -40,6 +40,7 @@ struct source {
 struct ip_worker_recorder {
 	int socket, dir;
 	const uint8_t *uuid;
+	const struct ip_kernel_sink *sink; /* NULL: files are written */
 	struct source *sources;
 	size_t nsources;
 	struct ip_kernel_stream state;
@@ -139,7 +140,7 @@ int ip_worker_recorder_missing(const struct ip_kernel_options *options, char **r
 int ip_worker_recorder_create(const struct ip_kernel_options *options, int trace, int dir,
 			      const uint8_t *uuid, struct ip_worker_recorder **ret)
 {
-	const bool calls = options->groups >> IP_KERNEL_GROUP_SYSCALLS & 1;
+	const bool calls = options->groups >> IP_KERNEL_GROUP_SYSCALLS & 1 && !options->sink;
 	struct ip_worker_recorder *w = calloc(1, sizeof(*w));
 	pthread_condattr_t monotonic;
 
@@ -148,12 +149,15 @@ int ip_worker_recorder_create(const struct ip_kernel_options *options, int trace
 	w->socket = options->reader;
 	w->dir = dir;
 	w->uuid = uuid;
+	w->sink = options->sink;
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&w->changed, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	ip_kernel_stream_init(&w->state, dir, uuid, IP_KERNEL_STATE, 0);
+	ip_kernel_stream_init(&w->state, dir, uuid, IP_KERNEL_STATE,
+			      w->sink ? IP_KERNEL_CPUS_MAX : 0);
+	w->state.sink = w->sink;
 	if (begin(w, options) < 0) { /* nothing was written yet */
 		ip_worker_recorder_destroy(w);
 		return -1;
@@ -185,6 +189,7 @@ static struct ip_kernel_stream *stream_of(struct ip_worker_recorder *w, bool all
 		return NULL;
 	ip_kernel_stream_init(&source.stream, w->dir, w->uuid,
 			      all ? IP_KERNEL_ALL : IP_KERNEL_TARGET, cpu);
+	source.stream.sink = w->sink;
 	w->sources[w->nsources] = source;
 	return &w->sources[w->nsources++].stream;
 }
@@ -261,6 +266,8 @@ static int take_until(struct ip_worker_recorder *w, uint64_t tsc)
 {
 	const uint64_t now = ip_now_ns();
 
+	if (w->sink)
+		return w->sink->until(w->sink->context, tsc);
 	if (w->descriptors && look(w, tsc) < 0)
 		return -1;
 	if (now - w->flushed_ns < FLUSH_NS)
@@ -360,6 +367,8 @@ static void *run(void *context)
 	}
 	pthread_cond_signal(&w->changed);
 	pthread_mutex_unlock(&w->lock);
+	if (more < 0 && w->sink && w->sink->failed)
+		w->sink->failed(w->sink->context, w->why);
 	return NULL;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The recorder of a worker of iprobed, or for several processes of its client: it writes the events
- * that another process reads and filters (event_reader.h), which come by a socket. recorder.h has
- * its operations, which call these where the options name that socket.
+ * that another process reads and filters (event_reader.h), which come by a socket, or hands them to
+ * a sink. recorder.h has its operations, which call these where the options name that socket.
  *
  * The thread that writes gives up all capabilities first: it has the user's rights and no others.
  */

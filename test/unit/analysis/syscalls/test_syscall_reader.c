@@ -530,7 +530,8 @@ static void add(struct ip_event_order *order, uint32_t cpu, uint64_t tsc)
 	} __attribute__((packed))
 	event = {.header = {.id = IP_KERNEL_SYSCALL_EXIT, .tsc = tsc, .tid = 7}, .result = 3 * tsc};
 
-	assert_int_equal(ip_event_order_add(order, cpu, (const uint8_t *)&event, sizeof(event)), 0);
+	assert_int_equal(
+		ip_event_order_add(order, false, cpu, (const uint8_t *)&event, sizeof(event)), 0);
 }
 
 /* The CPUs' events come one CPU after the other, and are fed in order of time. */
@@ -556,14 +557,14 @@ static void test_order(void **state)
 	for (size_t i = 1; i < fed.n; i++)
 		assert_int_equal(fed.tscs[i], 9 + i);
 	/* losses stand where they happened: between two events, or behind the last one */
-	assert_int_equal(ip_event_order_lose(order, 1, 4), 0);
+	assert_int_equal(ip_event_order_lose(order, false, 1, 4), 0);
 	add(order, 1, 5000);
 	assert_int_equal(ip_event_order_until(order, 5000), 0);
 	assert_int_equal(fed.lost, 0);
 	assert_int_equal(ip_event_order_until(order, 5001), 0);
 	assert_int_equal(fed.lost, 4);
 	assert_int_equal(fed.lost_since, 3008);
-	assert_int_equal(ip_event_order_lose(order, 2, 5), 0);
+	assert_int_equal(ip_event_order_lose(order, false, 2, 5), 0);
 	assert_int_equal(ip_event_order_until(order, 6000), 0);
 	assert_int_equal(fed.lost, 9);
 	assert_int_equal(ip_event_order_until(order, 6001), 0);

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Events of the kernel by iprobed, of which no trace is made: iprobe syscalls and top of a user."""
+
+import json
+import sys
+
+import pytest
+
+from iptest import memory
+from iptest.actor import last_words, one_line
+from iptest.daemon_fixtures import (  # noqa: F401
+    POLICY,
+    daemon,
+    other,
+    pytestmark,
+)
+from iptest.daemon_kernel import (  # noqa: F401
+    allowing,
+    calling,
+    instances,
+    skip_without_events,
+    until_no_instance,
+)
+
+CALLS = 500
+# makes calls whose number is known, in two threads, behind a line; one of them fails each time
+COUNTED = f"""
+import os, sys, threading
+def work():
+    for i in range({CALLS}):
+        os.getppid()
+        try:
+            os.rmdir("/nothing/there")
+        except OSError:
+            pass
+print("ready", flush=True)
+sys.stdin.readline()
+threads = [threading.Thread(target=work) for _ in range(2)]
+[t.start() for t in threads]; [t.join() for t in threads]
+"""
+
+
+def env(daemon):
+    """iprobed is asked where that is needed, and not because the environment says so."""
+    return {"IPROBE_SOCKET": str(daemon.socket)}
+
+
+@pytest.fixture
+def counted(user):
+    started = []
+
+    def start(who=user):
+        started.append(who.popen([sys.executable, "-c", COUNTED]))
+        # what a program calls while it is executed is withheld until it was looked at
+        assert started[-1].stdout.readline() == "ready\n"
+        return started[-1]
+
+    yield start
+    for proc in started:
+        proc.kill()
+        proc.wait()
+
+
+def until_recorded(daemon, procs):
+    """The kernel has their threads on its list."""
+
+    def listed():
+        for name in instances(daemon):
+            with open(
+                f"/sys/kernel/tracing/instances/{name}/set_event_pid", encoding="ascii"
+            ) as f:
+                if {proc.pid for proc in procs} <= {int(tid) for tid in f.read().split()}:
+                    return True
+        return False
+
+    memory.wait_for("they are not recorded", lambda: "reader of" in daemon.log() and listed(), 30)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_counts(allowing, user, counted, n):
+    """Each call that was made, of one process and of several."""
+    procs = [counted() for _ in range(n)]
+    proc = user.start_iprobe(
+        "syscalls", "--json", *(p.pid for p in procs), env=env(allowing), cwd=user.dir()
+    )
+    until_recorded(allowing, procs)
+    for p in procs:
+        p.stdin.write("go\n")
+        p.stdin.flush()
+        assert p.wait(timeout=60) == 0
+    done = last_words(proc)
+    assert done.returncode == 0, repr(done) + allowing.log()
+    said = json.loads(done.stdout)
+    rows = {row["name"]: row for row in said["syscalls"]}
+    assert rows["getppid"]["calls"] == rows["rmdir"]["errors"] == 2 * CALLS * n, said
+    assert said["kernel_lost"] == 0 and rows["getppid"]["total_ns"] > 0, said
+    until_no_instance(allowing)
+
+
+def test_lines_in_order(allowing, user, counted):
+    """A line a call, of its own threads alone."""
+    target, strange = counted(), counted()
+    proc = user.start_iprobe(
+        "syscalls", "--list", "--json", "-e", "getppid,rmdir", target.pid, env=env(allowing)
+    )
+    until_recorded(allowing, [target])
+    for p in (strange, target):
+        p.stdin.write("go\n")
+        p.stdin.flush()
+        assert p.wait(timeout=60) == 0
+    done = last_words(proc)
+    calls = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(calls) == 4 * CALLS and len({call["tid"] for call in calls}) == 2, repr(done)[:2000]
+    assert strange.pid not in {call["tid"] for call in calls}
+    ends = [call["ts"] + call["duration_ns"] for call in calls]
+    assert all(before <= after + 1000 for before, after in zip(ends, ends[1:]))
+    until_no_instance(allowing)
+
+
+def test_what_the_policy_does_not_give(daemon, root, user, other, counted):
+    skip_without_events(root)
+    target = counted()
+    say = ("syscalls", "--duration", "100ms")
+    line = one_line(user.iprobe(*say, target.pid, env=env(daemon)))
+    assert f"the policy gives uid {user.uid} no events of the kernel" in line, line
+    assert str(daemon.policy) in line, line
+    daemon.policy.write_text(f"{POLICY}kernel: all\n")
+    line = one_line(user.iprobe(*say, counted(other).pid, env=env(daemon)))
+    assert "another user" in line, line
+    done = user.iprobe(*say, target.pid, env=env(daemon))
+    assert done.returncode == 0, repr(done)
+    assert daemon.end() == 0
+    line = one_line(user.iprobe(*say, target.pid, env=env(daemon)))
+    assert "an iprobed whose policy gives them to you" in line and "none is running" in line, line
+    # root has them by itself
+    assert root.iprobe(*say, target.pid, env=env(daemon)).returncode == 0
+    until_no_instance(daemon)
+
+
+def test_top_says_what_to_do(allowing, user, targets, calling):
+    target = targets.start(user, [calling, "own"], preload=False)
+    done = user.iprobe(
+        *("top", "--kernel", "-b", "-n", "1", "-d", "200ms", target.pid), env=env(allowing)
+    )
+    assert done.returncode == 0 and "work" in done.stdout, repr(done)
+    (line,) = [s for s in done.stderr.splitlines() if "no waits are shown" in s]
+    assert "recordings alone (iprobe attach --kernel, then iprobe wait)" in line, line
