@@ -10,6 +10,7 @@ BUILD_SAN = os.path.join(ROOT, "build-san")
 BUILD_CLANG = os.path.join(ROOT, "build-clang")
 EMULATED = 8  # times slower a machine is that qemu emulates, at least
 SPARE = 5  # times slower is what runs in the CPU time that others leave, at most
+SYSTEM_WORKERS = 3  # on two CPUs
 
 PYTEST = [sys.executable, "-B", "-m", "pytest", "-v", "--no-header", "--tb=short", "--durations=40"]
 
@@ -125,6 +126,7 @@ def pytest(
     parallel="loadfile",
     files=(),
     early=False,
+    workers=2,
 ):
     """files: of the folder, by name; none: all."""
     slug = name.replace(" ", "-")
@@ -142,10 +144,10 @@ def pytest(
         *arguments,
         *([os.path.join("test", folder, f"{file}.py") for file in files] or [f"test/{folder}"]),
     ]
-    # Two files, or two tests of any, at a time; a second try has the machine to itself.
+    # Some files, or some tests of any, at a time; a second try has the machine to itself.
     return Stage(
         name,
-        command + ["-n", "2", "--dist", parallel],
+        command + ["-n", str(workers), "--dist", parallel],
         timeout,
         {"IPROBE_BUILD": build, **(env or {})},
         junit,
@@ -225,6 +227,8 @@ def plan(mode, scratch):
             scratch,
             programs,
             arguments=["-m", "not slow"] if quick else [],
+            # tests of live processes wait for more than half of their time
+            workers=SYSTEM_WORKERS,
         ),
     ]
     if quick:
