@@ -142,7 +142,7 @@ def test_exact_events(me, programs, targets):
     every thread pair up.
     """
     target = targets.steady(me, programs.simple("steady"), "-t", "2")
-    summary = attach(me, target, "-f", "step_2*", "--memory", "200M")
+    summary = attach(me, target, "-f", "step_21,step_22", "--memory", "200M")
     assert summary["lost"] == 0
     depth, wrong, events = {}, 0, 0
     done = me.iprobe("dump", "--json", summary["dir"])
