@@ -466,8 +466,9 @@ static void fill(struct ip_service_worker_result *r, const struct ip_session_sum
 	r->over = s->end == IP_END_UNTIL || s->end == IP_END_STOP_ON;
 	if (code)
 		snprintf(r->why, sizeof(r->why), "%s", ip_error_message());
-	else if (s->no_events.n)
-		snprintf(r->why, sizeof(r->why), "%s", s->no_events.items[0].text);
+	for (size_t i = 0, at = 0; !code && i < s->no_events.n && at < sizeof(r->why); i++)
+		at += snprintf(r->why + at, sizeof(r->why) - at, "%s%s", i ? "; " : "",
+			       s->no_events.items[i].text);
 	if (ip_session_end_text(s))
 		snprintf(r->end, sizeof(r->end), "%s", ip_session_end_text(s));
 }

@@ -292,7 +292,8 @@ void ip_values_print(FILE *out, const struct ip_signature *signature, const uint
 	while (step(&w, &v)) {
 		if (v.place)
 			ip_print(out, ", ");
-		if (v.type->name)
+		/* --retval 'f(retval)': "f = 3" says it */
+		if (v.type->name && (signature->n > 1 || strcmp(v.type->name, "retval") != 0))
 			ip_print(out, "%s=", v.type->name);
 		ip_value_print(out, &v);
 	}

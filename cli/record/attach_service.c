@@ -223,7 +223,9 @@ static void take_result(void *context, const struct ip_service_worker *worker, c
 	s->without += r->none;
 	if (r->none && !*s->why)
 		snprintf(s->why, sizeof(s->why), "%s", r->why);
-	if (r->recorded && !r->events && *r->why && !*s->no_events)
+	/* one that would have had some tells more than one that slept */
+	if (r->recorded && !r->events && *r->why &&
+	    (!*s->no_events || (r->filtered && !s->sum.filtered)))
 		snprintf(s->no_events, sizeof(s->no_events), "pid %d: %s", worker->target, r->why);
 	s->sum.events += r->events;
 	s->sum.lost += r->lost;
@@ -351,8 +353,8 @@ static void print_summary(const struct service *s)
 		return;
 	if (s->without && s->recorded)
 		ip_print(stderr,
-			 "iprobe: %zu process%s left out: no module of theirs has such probes\n",
-			 s->without, s->without == 1 ? "" : "es");
+			 "iprobe: %zu process%s left out: no module of %s has such probes\n",
+			 s->without, s->without == 1 ? "" : "es", s->without == 1 ? "it" : "them");
 	tell_missed(s);
 	if (!s->recorded)
 		return;
@@ -368,7 +370,7 @@ static void print_summary(const struct service *s)
 	cli_record_tell_all(s->options, s->most_functions);
 	if (s->options->session.kernel.groups)
 		cli_record_tell_kernel("", &s->kernel);
-	if (all > eventful && eventful)
+	if (all > eventful && eventful && s->sum.events)
 		snprintf(none, sizeof(none), " (%" PRIu64 " of them recorded none)",
 			 all - eventful);
 	ip_print(stderr,

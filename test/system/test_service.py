@@ -685,6 +685,25 @@ def test_no_events_are_explained(actor, programs, targets):
     server.finish()
 
 
+def test_what_filters_left_out_is_told_of_the_one_that_had_it(actor, programs, targets):
+    """The parent slept: that is no reason why its worker's calls are not there."""
+    server = Server(actor, programs, targets)
+    worker = server.fork()
+    proc = actor.start_iprobe(
+        *("attach", server.pid, "--children", "-o", actor.dir() / "trace"),
+        *("-f", "prefork_answer", "--min-duration", "1m"),
+    )
+    for pid in server.everybody():
+        memory.wait_until_live(pid, proc)
+    server.go()
+    proc.send_signal(signal.SIGTERM)
+    _, err = proc.communicate(timeout=60)
+    last = err.splitlines()[-1]
+    assert last.startswith(f"iprobe: no events: pid {worker}: the filters left out"), err
+    assert "recorded none" not in err, err
+    server.finish()
+
+
 def test_copies_of_the_parents_sites_are_no_leftovers(me, programs, targets):
     """They are put back before the child's own session goes live, and nobody is told that an iprobe
     was killed.

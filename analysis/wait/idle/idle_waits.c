@@ -152,10 +152,39 @@ static void push(struct maker *m, size_t depth, uint32_t function, bool inner)
 	m->called = true;
 }
 
+/* The first call from a time on by which a thread asks for work. */
+static size_t first_asking(const struct ip_thread_states *t, uint64_t tsc)
+{
+	size_t low = 0, high = t->naskings;
+
+	while (low < high) {
+		const size_t middle = (low + high) / 2;
+
+		if (t->askings[middle] < tsc)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* What the thread waits for from ts on comes next. */
+static void look_from(struct maker *m, uint64_t ts)
+{
+	m->asking = m->thread ? first_asking(m->thread, ts) : 0;
+	m->span = m->thread ? ip_states_span_at(m->thread, ts) : 0;
+	if (m->thread && m->span == m->thread->nspans)
+		m->span = 0;
+}
+
 static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 {
 	struct maker *m = context;
 
+	/* calls that were open when the recording began are known from then on, long before the
+	 * run's first event if the thread slept */
+	if (!m->called && frame->start < m->trace->runs[m->run].begin)
+		look_from(m, frame->start);
 	pass(m, frame->start, false);
 	push(m, depth, frame->function, frame->flags & IP_FRAME_INNER);
 }
@@ -292,22 +321,6 @@ static void finish(struct maker *m)
 	m->ncandidates = m->nunfinished = 0;
 }
 
-/* The first call from a time on by which a thread asks for work. */
-static size_t first_asking(const struct ip_thread_states *t, uint64_t tsc)
-{
-	size_t low = 0, high = t->naskings;
-
-	while (low < high) {
-		const size_t middle = (low + high) / 2;
-
-		if (t->askings[middle] < tsc)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 static void on_run(void *context, const struct ip_thread_packets *run)
 {
 	struct maker *m = context;
@@ -320,10 +333,7 @@ static void on_run(void *context, const struct ip_thread_packets *run)
 	m->pid = run->machine_pid;
 	m->thread = ip_states_find(m->states, run->machine_tid,
 				   run->begin > m->states->begin ? run->begin : m->states->begin);
-	m->span = m->thread ? ip_states_span_at(m->thread, run->begin) : 0;
-	m->asking = m->thread ? first_asking(m->thread, run->begin) : 0;
-	if (m->thread && m->span == m->thread->nspans)
-		m->span = 0;
+	look_from(m, run->begin);
 }
 
 static int by_run(const void *left, const void *right)

@@ -99,6 +99,7 @@ static void test_types(void **state)
 	      "mode=BLUE, sign=NONE, flags=9", "{\"mode\":\"BLUE\",\"sign\":\"NONE\",\"flags\":9}");
 	check("p:a p:b -:s", 0, pointers, 2, "a=NULL, b=0x7fff0010, s={...}",
 	      "{\"a\":\"0x0\",\"b\":\"0x7fff0010\",\"s\":\"{...}\"}");
+	check("i4:retval", 0, integers, 1, "-3", "{\"retval\":-3}");
 	check("h8:a h4:b h1 h8:d", 0, hexes, 4, "a=0x0, b=0xffffffff, 0x80, d=0x8000000000000000",
 	      "{\"a\":\"0x0\",\"b\":\"0xffffffff\",\"arg3\":\"0x80\","
 	      "\"d\":\"0x8000000000000000\"}");

@@ -19,13 +19,14 @@ static const char session[] =
 	"tsc_end\t9000\nmodule\t0\tm\tff\t0\t1\tfentry\n"
 	"function\t1\t0\tloop\t\t0\t-\t64\nfunction\t2\t0\tpoll_events\t\t0\t-"
 	"\t64\nfunction\t3\t0\thandle\t\t0\t-\t64\nfunction\t4\t0\task\t\t0\t-"
-	"\t64\nend\tdone\n";
+	"\t64\n";
 
 /* The calls of thread 70. */
 static struct {
 	uint64_t words[1024];
 	uint32_t n, depth;
-	uint64_t last;
+	uint64_t first, last;
+	const char *more; /* lines of the session file */
 } calls;
 
 static void event(uint64_t tsc, uint32_t function, unsigned kind)
@@ -68,18 +69,19 @@ static void write_file(const struct writer *w, const char *name, const void *dat
 static struct ip_trace_reader *make_trace(struct writer *w)
 {
 	const struct ip_packet_header h = {.magic = IP_CTF_MAGIC,
-					   .timestamp_begin = 1000,
+					   .timestamp_begin = calls.first ? calls.first : 1000,
 					   .timestamp_end = calls.last,
 					   .content_size = 8 * (sizeof(h) + 8 * calls.n),
 					   .packet_size = 8 * (sizeof(h) + 8 * calls.n),
 					   .pid = 7,
 					   .tid = 70};
 	struct ip_trace_reader *trace;
-	char path[PATH_MAX + 32];
+	char path[PATH_MAX + 32], more[256];
 
 	snprintf(path, sizeof(path), "%s/iprobe", w->path);
 	assert_int_equal(mkdir(path, 0700), 0);
-	write_file(w, "iprobe/session", session, strlen(session), "", 0);
+	snprintf(more, sizeof(more), "%send\tdone\n", calls.more ? calls.more : "");
+	write_file(w, "iprobe/session", session, strlen(session), more, strlen(more));
 	write_file(w, "stream-0", &h, sizeof(h), calls.words, 8 * calls.n);
 	if (ip_trace_reader_open(w->path, &trace) < 0)
 		fail_msg("%s", ip_error_message());
@@ -153,6 +155,36 @@ static void test_the_outermost_wait(void **state)
 		assert_in_range(idle.items[i].to, 1599 + 1000 * i, 1600 + 1000 * i);
 		assert_int_equal(idle.items[i].run, 0);
 	}
+	ip_idle_waits_clear(&idle);
+}
+
+/* The thread has been blocked since before the recording began, in calls that were open then: it
+ * leaves its first event at the end of that wait. */
+static void test_a_wait_that_was_there_before(void **state)
+{
+	struct writer *w = *state;
+	struct ip_idle_waits idle;
+
+	memset(&calls, 0, sizeof(calls));
+	calls.first = 1510;
+	calls.more = "stack\t7\t70\t1000\t1:140720308490176,2:140720308490112\n";
+	switch_to(w, 900, 0, 0, 70);
+	blocked(w, 950, 1500, SYS_epoll_wait, 1, 0);
+	calls.depth = 2;
+	leave(1510, POLL_EVENTS);
+	for (unsigned i = 0; i < 3; i++) {
+		const uint64_t tsc = 1600 + 1000 * i;
+
+		request(w, tsc);
+		enter(tsc + 400, POLL_EVENTS);
+		blocked(w, tsc + 410, tsc + 800, SYS_epoll_wait, 1, 0);
+		leave(tsc + 810, POLL_EVENTS);
+	}
+	leave(5000, LOOP);
+	find(w, &idle);
+	assert_int_equal(idle.n, 4);
+	assert_int_equal(idle.items[0].from, 950);
+	assert_in_range(idle.items[0].to, 1499, 1500);
 	ip_idle_waits_clear(&idle);
 }
 
@@ -274,6 +306,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_the_outermost_wait, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_wait_that_was_there_before, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_busy_loop, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kinds, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_calls_that_never_end, setup, teardown),
