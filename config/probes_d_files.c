@@ -105,7 +105,12 @@ static int load_from(const char *dir, bool required, struct ip_probes_d *probes)
 		return ip_error("out of memory");
 	n = scandir(dir, &entries, is_ours, alphasort);
 	if (n < 0)
-		return errno == ENOENT && !required ? 0 : ip_error_errno("cannot read %s", dir);
+		return errno == ENOENT && !required ? 0
+		       : errno == ENOTDIR
+			       ? ip_error("%s: it is no directory: name the one with the *.yaml "
+					  "files",
+					  dir)
+			       : ip_error_errno("cannot read %s", dir);
 	for (int i = 0; i < n; i++) {
 		if (done == 0)
 			done = add_file(probes, dir, entries[i]->d_name);

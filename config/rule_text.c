@@ -183,13 +183,13 @@ static void put_limits(const struct ip_rules_rule *r, FILE *out)
 	if (r->service)
 		put(&p, "all processes of the service");
 	if (r->cooldown_ns)
-		put(&p, "every %s at most", ip_format_duration(r->cooldown_ns, text));
+		put(&p, "at most every %s", ip_format_duration(r->cooldown_ns, text));
 	if (r->at_most)
-		put(&p, "%u per %s at most", r->at_most, ip_format_duration(r->per_ns, text));
+		put(&p, "at most %u per %s", r->at_most, ip_format_duration(r->per_ns, text));
 	if (r->overhead_percent > 0)
 		put(&p, "overhead %g%%", r->overhead_percent);
 	put(&p, "disk %s", ip_format_size(r->disk, text));
-	put(&p, "%u process%s at most", r->processes, r->processes == 1 ? "" : "es");
+	put(&p, "at most %u process%s", r->processes, r->processes == 1 ? "" : "es");
 }
 
 char *ip_rules_text(const struct ip_rules_rule *rule)

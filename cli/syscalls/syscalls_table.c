@@ -61,7 +61,9 @@ static void print_head(const struct cli_syscalls_table *t, const struct total *t
 	if (t->pid)
 		ip_print(out, "pid %d: ", t->pid);
 	else if (t->live)
-		ip_print(out, "%zu process%s: ", t->processes, t->processes == 1 ? "" : "es");
+		ip_print(out, "%zu process%s and what %s fork%s: ", t->processes,
+			 t->processes == 1 ? "" : "es", t->processes == 1 ? "it" : "they",
+			 t->processes == 1 ? "s" : "");
 	ip_print(out, "%s%s system call%s, %s", t->read.lost ? "at least " : "",
 		 ip_format_count(total->calls, count), ip_plural(total->calls),
 		 text_of(t, t->read.end - t->read.begin, length));

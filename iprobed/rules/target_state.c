@@ -336,6 +336,8 @@ static void watch_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t 
 		struct ip_rules_arm *arm = t->watched[which - 1];
 
 		t->backoff_ns = 0;
+		/* whatever ended the session, it was so at that moment */
+		ip_rules_job_string(&t->job, "until_met", end, sizeof(end));
 		if (t->is_overhead[which - 1]) {
 			ip_rules_log(arm->state, t,
 				     "to watch it takes more than %g %% (overhead): %s; it is left "
@@ -343,8 +345,6 @@ static void watch_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t 
 				     arm->state->rule->overhead_percent, end);
 			arm->not_before_ns = now_ns + COSTLY_NS;
 		} else if (t->by == arm) {
-			/* whatever ended the session, the latency was too high at that moment */
-			ip_rules_job_string(&t->job, "until_met", end, sizeof(end));
 			if (has_fired(t, arm, now_ns, end))
 				ip_rules_recorder_keep(e, t, arm, end);
 			else /* it had begun before it may */

@@ -131,13 +131,13 @@ def test_rules_are_told_as_understood(rules, serving, me):
         "  rule a: snapshot\n"
         "    when its CPU time is above 90% for 5s, or p99 of handle is above 10ms in 2s: a "
         "snapshot of the flight recorder of look_* and handle, args look_up(key), memory 2.00 MiB\n"
-        "    for 200ms after the moment, every 10m at most, 3 per 1h at most, disk 1.00 GiB, 16 "
-        "processes at most\n"
+        "    for 200ms after the moment, at most every 10m, at most 3 per 1h, disk 1.00 GiB, at "
+        "most 16 processes\n"
         "    no process that runs matches\n",
         "    when its memory is above 2.00 GiB, or handle,parse is called more than 20 times in "
         "1s, or iprobed gets signal USR1: histograms of all functions\n"
-        "    for 1s, all processes of the service, 10 per 1h at most, overhead 1%, disk 1.00 GiB, 1"
-        " process at most\n"
+        "    for 1s, all processes of the service, at most 10 per 1h, overhead 1%, disk 1.00 GiB, at"
+        " most 1 process\n"
         f"    matches pid {serving.pid} ({rules.program})\n",
         "  rule c (not enabled): trace\n    when a process starts: a trace of all functions\n",
     ):

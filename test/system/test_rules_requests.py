@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests for rules, and what is said of rules and processes."""
 
+import os
 import shutil
+import signal
+import time
 
 from iptest import memory
 from iptest.actor import one_line
@@ -14,6 +17,7 @@ from iptest.rules import (  # noqa: F401
     rule,
     rules,
     serving,
+    wait_until_live,
 )
 
 
@@ -75,6 +79,23 @@ def test_a_rule_that_waits_for_another(rules, serving, me):
     said = [line for line in done.stderr.splitlines() if "rule ring: waits" in line]
     assert len(said) == 1 and f"the rule 'first' watches pid {serving.pid}: " in said[0], repr(done)
     assert "rule first: waits" not in done.stderr, repr(done)
+
+
+def test_what_is_met_when_another_rule_takes_the_process(rules, serving):
+    """The session that watched is ended then; what it met by its last look is the reason."""
+    rules.start(
+        "rules:\n  slow:\n    match: {exe: PROGRAM}\n    do: {hist: handle}\n    for: 100ms\n"
+        "    when: {latency: {functions: handle, max: '> 400ms', over: 3s}}\n"
+        "  now: {match: {exe: PROGRAM}, when: request, do: {hist: handle}, for: 100ms}\n"
+    )
+    rules.wait_log("is watched: max>400ms")
+    wait_until_live(serving.pid)
+    time.sleep(3.5)  # it judges what it has seen for so long
+    os.kill(serving.pid, signal.SIGHUP)  # one call of half a second
+    time.sleep(0.6)
+    assert rules.command("--fire", "now").returncode == 0
+    rules.wait_log("fires: max of handle was ")
+    assert "fires: interrupted" not in rules.log()
 
 
 def test_names_that_terminals_obey(rules, targets, me, program):

@@ -70,7 +70,7 @@ def test_sums_of_several(traced, two):
         play(one)
     done = actors.last_words(proc)  # it ends with the last of them
     assert done.returncode == 0 and not done.stderr, repr(done)
-    assert done.stdout.startswith(f"# 2 processes: {10 * ROUNDS} system calls, ")
+    assert done.stdout.startswith(f"# 2 processes and what they fork: {10 * ROUNDS} system calls, ")
     assert re.search(rf" {10 * ROUNDS} +0  getppid$", done.stdout, re.M), done.stdout
 
 
