@@ -136,8 +136,8 @@ def test_rules_are_told_as_understood(rules, serving, me):
         "    no process that runs matches\n",
         "    when its memory is above 2.00 GiB, or handle,parse is called more than 20 times in "
         "1s, or iprobed gets signal USR1: histograms of all functions\n"
-        "    for 1s, all processes of the service, at most 10 per 1h, overhead 1%, disk 1.00 GiB, at"
-        " most 1 process\n"
+        "    for 1s, all processes of the service, at most 10 per 1h, overhead 1%, disk 1.00 GiB, "
+        "at most 1 process\n"
         f"    matches pid {serving.pid} ({rules.program})\n",
         "  rule c (not enabled): trace\n    when a process starts: a trace of all functions\n",
     ):
