@@ -25,20 +25,44 @@ struct reader {
 	size_t *places, nplaces;
 };
 
-static size_t size_of(const uint64_t *payload)
+/* The bytes that the values of a call take. */
+static size_t size_of(const struct ip_kept_values *args, const struct ip_kept_values *points,
+		      size_t npoints)
 {
-	return payload ? (1 + (size_t)IP_PAYLOAD_N(payload[0])) * sizeof(*payload) : 0;
+	size_t size = args->size + npoints * sizeof(*points);
+
+	for (size_t i = 0; i < npoints; i++)
+		size += points[i].size;
+	return size;
+}
+
+static size_t taken(const struct ip_node_value *v)
+{
+	return size_of(&v->args, v->points, v->npoints) + v->result.size;
+}
+
+static void free_points(struct ip_node_value *v)
+{
+	for (size_t i = 0; i < v->npoints; i++)
+		free(v->points[i].words);
+	free(v->points);
+	v->points = NULL;
+	v->npoints = 0;
+}
+
+static void free_values(struct ip_node_value *v)
+{
+	free(v->args.words);
+	free(v->result.words);
+	free_points(v);
 }
 
 static void forget(struct reader *r)
 {
 	for (size_t i = 0; i < r->values.n; i++) {
-		struct ip_node_value *v = &r->values.items[i];
-
-		r->bytes -= size_of(v->args) + size_of(v->result);
-		r->places[v->node] = 0;
-		free(v->args);
-		free(v->result);
+		r->bytes -= taken(&r->values.items[i]);
+		r->places[r->values.items[i].node] = 0;
+		free_values(&r->values.items[i]);
 	}
 	r->values.n = 0;
 	r->values.left_out = false;
@@ -55,20 +79,17 @@ static void begin(struct reader *r, const struct ip_darc_call_end *call)
 			     r->operations[i]->start == call->operation;
 }
 
-static int copy(struct reader *r, const uint64_t *payload, uint64_t **ret)
+static int copy_points(const struct ip_open_call *open, struct ip_node_value *ret)
 {
-	const size_t size = size_of(payload);
-
-	r->bytes -= size_of(*ret);
-	free(*ret);
-	*ret = NULL;
-	if (!size)
-		return 0;
-	*ret = malloc(size);
-	if (!*ret)
+	ret->points = calloc(open->npoints, sizeof(*ret->points));
+	if (!ret->points)
 		return ip_error("out of memory");
-	memcpy(*ret, payload, size);
-	r->bytes += size;
+	for (size_t i = 0; i < open->npoints; i++) {
+		ret->points[i].function = open->points[i].function;
+		ret->npoints = i + 1;
+		if (ip_kept_values_set(&ret->points[i], ip_kept_values_get(&open->points[i])) < 0)
+			return -1;
+	}
 	return 0;
 }
 
@@ -98,20 +119,31 @@ static struct ip_node_value *place_of(struct reader *r, uint32_t node)
 
 static int keep(struct reader *r, const struct ip_darc_call_end *call)
 {
+	static const struct ip_open_call nothing = {0};
 	const uint64_t ticks = call->end - call->start;
+	const struct ip_open_call *open = call->open ? call->open : &nothing;
 	struct ip_node_value *v = place_of(r, call->node);
-	bool fits = r->bytes + size_of(call->args) + size_of(call->result) <= IP_NODE_VALUES_MOST;
+	bool fits;
 
 	if (!v)
 		return -1;
 	if (ticks < v->ticks)
 		return 0;
-	v->ticks = ticks;
-	r->values.left_out |= !fits;
 	/* those of a shorter call are not to be shown in their place */
-	return copy(r, fits ? call->args : NULL, &v->args) < 0
-		       ? -1
-		       : copy(r, fits ? call->result : NULL, &v->result);
+	r->bytes -= taken(v);
+	free_points(v);
+	v->ticks = ticks;
+	fits = r->bytes + size_of(&open->entry, open->points, open->npoints) +
+		       (call->result ? IP_PAYLOAD_MAX * sizeof(*call->result) : 0) <=
+	       IP_NODE_VALUES_MOST;
+	r->values.left_out |= !fits;
+	open = fits ? open : &nothing;
+	if (ip_kept_values_set(&v->args, ip_kept_values_get(&open->entry)) < 0 ||
+	    ip_kept_values_set(&v->result, fits ? call->result : NULL) < 0 ||
+	    (open->npoints && copy_points(open, v) < 0))
+		return -1;
+	r->bytes += taken(v);
+	return 0;
 }
 
 static int by_node(const void *left, const void *right)
@@ -127,11 +159,13 @@ static void drop_empty(struct reader *r)
 	size_t n = 0;
 
 	for (size_t i = 0; i < r->values.n; i++) {
-		const struct ip_node_value v = r->values.items[i];
+		struct ip_node_value v = r->values.items[i];
 
 		r->places[v.node] = 0;
-		if (v.args || v.result)
+		if (v.args.size || v.result.size || v.npoints)
 			r->values.items[n++] = v;
+		else
+			free_values(&v);
 	}
 	r->values.n = n;
 }
@@ -196,10 +230,8 @@ int ip_node_values_read(struct ip_trace_reader *trace, struct ip_ftree *ftree, u
 void ip_node_values_clear(struct ip_node_values *values, size_t n)
 {
 	for (size_t i = 0; values && i < n; i++) {
-		for (size_t k = 0; k < values[i].n; k++) {
-			free(values[i].items[k].args);
-			free(values[i].items[k].result);
-		}
+		for (size_t k = 0; k < values[i].n; k++)
+			free_values(&values[i].items[k]);
 		free(values[i].items);
 	}
 }

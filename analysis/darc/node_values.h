@@ -7,16 +7,19 @@
 #define IP_DARC_NODE_VALUES_H
 
 #include "analysis/callstack/trace.h"
+#include "analysis/darc/open_values.h"
 #include "analysis/darc/operations.h"
 
 /* Bytes of the values of all operations: those that come later are left out. */
 #define IP_NODE_VALUES_MOST (16u << 20)
 
-/* What came with the entry and the exit of a call (common/trace/trace_format.h); NULL: nothing. */
+/* What came with the entry, the exit and the points of a call; of a point that came several times,
+ * the last values. */
 struct ip_node_value {
 	uint32_t node;
 	uint64_t ticks;
-	uint64_t *args, *result;
+	struct ip_kept_values args, result, *points;
+	size_t npoints;
 };
 
 struct ip_node_values {

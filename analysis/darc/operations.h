@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/darc/open_values.h"
+
 #include "analysis/darc/ftree.h"
 
 struct ip_darc_call {
@@ -56,9 +58,11 @@ struct ip_darc_call_end {
 	uint64_t start, end;
 	uint64_t start_queued, end_queued;
 	uint32_t number; /* of the call, as ip_darc_builder_enter() has returned it */
-	/* what came with its entry and its exit (common/trace/trace_format.h), where a reader of a
-	 * trace is to tell that; NULL: nothing. Valid until the callback returns */
-	const uint64_t *args, *result;
+	/* where a reader of a trace is to tell that: what came with its entry and its points, and
+	 * with its exit (common/trace/trace_format.h); NULL: nothing. Valid until the callback
+	 * returns */
+	const struct ip_open_call *open;
+	const uint64_t *result;
 };
 
 struct ip_darc_builder_options {

@@ -10,17 +10,8 @@
 #include "analysis/darc/handover_builder.h"
 #include "analysis/darc/preemption.h"
 
-#include "common/array.h"
 #include "common/error.h"
 #include "common/selection/selection.h"
-#include "common/trace/trace_format.h"
-
-/* What came with the entry of a call. */
-struct entry {
-	uint64_t *words;
-	size_t room; /* in bytes */
-	bool there;
-};
 
 struct reader {
 	struct ip_trace_reader *trace;
@@ -34,10 +25,9 @@ struct reader {
 	uint64_t since;
 	bool began; /* an operation of the thread has begun since then */
 	struct ip_symbolizer *places;
-	/* what came with the entries of the calls that are open, by number - 1; and which call ends
-	 * now, with what came with its exit (NULL: nothing) */
-	struct entry *entries;
-	size_t nentries;
+	/* what came with the calls that are open; and which call ends now, with what came with its
+	 * exit (NULL: nothing) */
+	struct ip_open_values open;
 	uint32_t leaving;
 	const uint64_t *result;
 	struct ip_darc_latencies *latencies; /* NULL: operations are read */
@@ -74,38 +64,6 @@ static void on_values(void *context, const uint64_t *payload)
 	r->payload = payload;
 }
 
-/* Keeps what came with the entry of the call of that number. Deeper ones have no node. */
-static void keep_entry(struct reader *r, uint32_t number)
-{
-	const size_t size =
-		r->payload ? (1 + (size_t)IP_PAYLOAD_N(r->payload[0])) * sizeof(*r->payload) : 0;
-	struct entry *e;
-
-	if (!number || number - 1 > r->options->depth)
-		return;
-	while (r->nentries < number) {
-		if (ip_array_grow(&r->entries, r->nentries, sizeof(*r->entries)) < 0) {
-			r->failed = true;
-			return;
-		}
-		r->entries[r->nentries++] = (struct entry){0};
-	}
-	e = &r->entries[number - 1];
-	e->there = false;
-	if (!size)
-		return;
-	if (size > e->room) {
-		free(e->words);
-		e->words = malloc(size);
-		e->room = e->words ? size : 0;
-	}
-	e->there = e->words;
-	if (e->words)
-		memcpy(e->words, r->payload, size);
-	else
-		r->failed = ip_error("out of memory") < 0;
-}
-
 static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 {
 	struct reader *r = context;
@@ -119,8 +77,20 @@ static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 		frame->tag = ip_darc_builder_enter(
 			r->builder, frame->function, r->member, site, frame->start,
 			ip_preemption_until(&r->preemption, frame->start));
-	if (r->options && r->options->values && !r->skips)
-		keep_entry(r, frame->tag);
+	if (r->options && r->options->values && !r->skips &&
+	    ip_open_values_enter(&r->open, frame->tag, r->payload) < 0)
+		r->failed = true;
+}
+
+static void on_point(void *context, uint32_t function, size_t depth, uint64_t ts)
+{
+	struct reader *r = context;
+
+	(void)depth;
+	(void)ts;
+	if (r->options && r->options->values && !r->skips &&
+	    ip_open_values_point(&r->open, function, r->payload) < 0)
+		r->failed = true;
 }
 
 static void leave(struct reader *r, const struct ip_frame *frame, uint64_t ts)
@@ -132,6 +102,7 @@ static void leave(struct reader *r, const struct ip_frame *frame, uint64_t ts)
 		ip_darc_builder_spoil(r->builder);
 	ip_darc_builder_leave(r->builder, frame->tag, frame->start, ts,
 			      ip_preemption_until(&r->preemption, ts));
+	ip_open_values_leave(&r->open, frame->tag);
 }
 
 static void on_left(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
@@ -176,6 +147,7 @@ static void on_run(void *context, const struct ip_thread_packets *run)
 	if (r->options && r->options->handovers)
 		r->handover = ip_handovers_at(r->options->handovers, r->run, 0);
 	r->began = false;
+	r->open.innermost = 0;
 	ip_preemption_clear(&r->preemption);
 	if (r->states && !r->skips &&
 	    ip_preemption_begin(
@@ -269,8 +241,8 @@ static void on_call_ended(void *context, const struct ip_darc_call_end *call)
 	struct reader *r = context;
 	struct ip_darc_call_end told = *call;
 
-	if (r->options->values && call->number <= r->nentries && r->entries[call->number - 1].there)
-		told.args = r->entries[call->number - 1].words;
+	if (r->options->values)
+		told.open = ip_open_values_of(&r->open, call->number);
 	if (r->options->values && call->number == r->leaving)
 		told.result = r->result;
 	if (!r->failed && r->options->call_ended(r->options->context, &told) < 0)
@@ -284,6 +256,7 @@ static int visit(struct reader *r, struct ip_ftree *ftree,
 						 .left = on_left,
 						 .resumed = on_resumed,
 						 .closed = on_closed,
+						 .point = on_point,
 						 .values = on_values};
 	const struct ip_trace_visitor visitor = {.ops = &ops, .context = r, .run = on_run};
 	int ret;
@@ -297,9 +270,7 @@ static int visit(struct reader *r, struct ip_ftree *ftree,
 	r->failed |= ip_darc_builder_failed(r->builder);
 	ip_darc_builder_destroy(r->builder);
 	ip_preemption_clear(&r->preemption);
-	for (size_t i = 0; i < r->nentries; i++)
-		free(r->entries[i].words);
-	free(r->entries);
+	ip_open_values_clear(&r->open);
 	return r->failed ? -1 : ret;
 }
 
@@ -365,6 +336,7 @@ int ip_darc_operations_read(struct ip_trace_reader *trace, const struct ip_darc_
 			   .since = o->since,
 			   .plain = o->plain,
 			   .places = o->places,
+			   .open.most = o->depth < UINT32_MAX ? o->depth + 1 : o->depth,
 			   .options = o};
 	const struct ip_darc_builder_options options = {.function = o->function,
 							.depth = o->depth,

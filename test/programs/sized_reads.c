@@ -7,9 +7,12 @@
  * Each request is serve(ID): look_up(7), three calls of step() of which the second is the longest,
  * and read_block("small", 16), which returns 16. The 31st of each 40 has step(9) as the longest,
  * and read_block("large", 65536), which takes 20 ms and returns -1; it calls refill() besides.
+ * The point "fetched" in read_block() comes for each half of it, with the number of bytes so far.
  */
 #include <stdlib.h>
 #include <time.h>
+
+#include <iprobe/probe.h>
 
 #define QUIET __attribute__((no_instrument_function))
 #define KEEP  __attribute__((noinline))
@@ -43,6 +46,11 @@ KEEP void step(int number, int us)
 KEEP int read_block(const char *name, unsigned len)
 {
 	__asm__ volatile("" : "+r"(name));
+	for (unsigned half = 1; half <= 2; half++) {
+		const unsigned bytes = half * len / 2;
+
+		IPROBE_POINT(fetched, bytes, half);
+	}
 	if (len <= 16)
 		return (int)len;
 	refill(3);

@@ -147,6 +147,7 @@ def test_values_of_call_paths(me, sized):
     assert told["read_block"] == [
         {"name": "name", "of": "args", "slow": "large", "usual": "small"},
         {"name": "len", "of": "args", "slow": 65536, "usual": 16},
+        {"name": "bytes", "of": "point", "point": "fetched", "slow": 65536, "usual": 16},
         {"name": None, "of": "retval", "slow": -1, "usual": 16},
     ]
     assert told["step"] == [
@@ -161,7 +162,9 @@ def test_values_of_call_paths(me, sized):
         for line, below in zip(lines, lines[1:])
         if " > " in line
     }
-    assert below["read_block"] == 'name "small" -> "large", len 16 -> 65536, returned 16 -> -1'
+    assert below["read_block"] == (
+        'name "small" -> "large", len 16 -> 65536, fetched: bytes 16 -> 65536, returned 16 -> -1'
+    )
     assert below["step"] == "number 2 -> 9, us 300 -> 8000 (of the longest call)", lines
 
 
@@ -170,7 +173,7 @@ def test_values_at_a_depth(me, sized):
     done = me.iprobe("compare-calls", "--of", "read_block", "--json", "--depth", "1", sized)
     (comparison,) = json.loads(done.stdout)["comparisons"]
     assert [n["path"] for n in comparison["nodes"]] == [["read_block"], ["read_block", "refill"]]
-    assert [v["slow"] for v in comparison["nodes"][0]["values"]] == ["large", 65536, -1]
+    assert [v["slow"] for v in comparison["nodes"][0]["values"]] == ["large", 65536, 65536, -1]
 
 
 def two_calls(me, payloads):
@@ -221,3 +224,36 @@ def test_values_are_bounded(me):
     assert comparison["values_left_out"] is True, comparison
     (first,) = [n for n in comparison["nodes"] if n["path"][-1] == "f0"]
     assert first["slow_calls"] == 1
+
+
+def test_points_are_bounded(me):
+    """Of 20 different points in a call the first 16 are told, each with its last values; a point
+    outside of the function is none of it.
+    """
+    trace = tracegen.Trace(hz=1_000_000_000)
+    thread = trace.thread()
+    signature = trace.signature("i4:n")
+    for slow in (0, 1):
+        thread.point("outside", values=(signature, 0, [slow]))
+        thread.call("serve")
+        thread.call("work")
+        for n in (7 * slow, 3 + 100 * slow):
+            for k in range(20):
+                thread.point(f"p{k}", values=(signature, 0, [n + k]))
+        thread.advance(1000 + 100_000 * slow)
+        thread.ret()
+        thread.point("behind", values=(signature, 0, [5 + slow]))
+        thread.ret()
+        thread.advance(10)
+    done = me.iprobe(
+        "compare-calls", "--of", "serve", "--json", trace.write(me.dir() / "trace")
+    )
+    (comparison,) = json.loads(done.stdout)["comparisons"]
+    told = {n["path"][-1]: n["values"] for n in comparison["nodes"]}
+    assert told["work"] == [
+        {"name": "n", "of": "point", "point": f"p{k}", "slow": 103 + k, "usual": 3 + k}
+        for k in range(16)
+    ]
+    assert told["serve"] == [
+        {"name": "n", "of": "point", "point": "behind", "slow": 6, "usual": 5}
+    ]

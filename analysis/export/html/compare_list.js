@@ -14,6 +14,7 @@ const list = (function () {
 
   /* The values that its longest calls have others of. */
   const valuesOf = line => (line.values || []).map(v =>
+    `${v.point === undefined ? "" : `${v.point}: `}` +
     `${v.name === null ? "returned" : v.name} ${value(v.usual)} -> ${value(v.slow)}`);
 
   const callsOf = line => line.slow_calls === line.usual_calls ? count(line.slow_calls)

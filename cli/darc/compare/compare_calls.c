@@ -67,6 +67,7 @@ struct cli_compare_values cli_compare_values_of(const struct cli_compare_calls *
 {
 	return (struct cli_compare_values){
 		.session = c->trace->trace->session,
+		.names = c->trace->names,
 		.slow = ip_node_values_find(&c->node_values[number], node),
 		.usual = ip_node_values_find(&c->node_values[c->nslow], node)};
 }

@@ -15,7 +15,8 @@
 
 /* Two values of one place. */
 struct pair {
-	bool result; /* they were returned */
+	const char *of;	   /* "args", "retval", or "point" */
+	const char *point; /* its name; NULL: of none */
 	struct ip_value slow, usual;
 	const char *slow_text, *usual_text;
 };
@@ -47,11 +48,10 @@ static bool is_same(const struct ip_signature *a, const struct ip_signature *b)
 
 /* Visits the pairs that differ. Returns 0, or -1 with an error. */
 static int visit_payloads(const struct ip_recording *session, const uint64_t *slow,
-			  const uint64_t *usual, bool result, visit *each, void *context)
+			  const uint64_t *usual, struct pair pair, visit *each, void *context)
 {
 	const struct ip_signature *a = ip_recording_signature(session, slow),
 				  *b = ip_recording_signature(session, usual);
-	struct pair pair = {.result = result};
 	int ret = 0;
 
 	if (!is_same(a, b))
@@ -68,14 +68,48 @@ static int visit_payloads(const struct ip_recording *session, const uint64_t *sl
 	return ret;
 }
 
+static const struct ip_kept_values *find_point(const struct ip_node_value *v, uint32_t function)
+{
+	for (size_t i = 0; i < v->npoints; i++)
+		if (v->points[i].function == function)
+			return &v->points[i];
+	return NULL;
+}
+
+static int visit_points(const struct cli_compare_values *v, visit *each, void *context)
+{
+	int ret = 0;
+
+	for (size_t i = 0; ret == 0 && i < v->slow->npoints; i++) {
+		const struct ip_kept_values *slow = &v->slow->points[i],
+					    *usual = find_point(v->usual, slow->function);
+		const struct pair pair = {.of = "point",
+					  .point = ip_names_get(v->names, slow->function)};
+
+		if (usual)
+			ret = visit_payloads(v->session, ip_kept_values_get(slow),
+					     ip_kept_values_get(usual), pair, each, context);
+	}
+	return ret;
+}
+
 static int visit_all(const struct cli_compare_values *v, visit *each, void *context)
 {
+	const struct pair args = {.of = "args"}, result = {.of = "retval"};
+
 	if (!v->slow || !v->usual)
 		return 0;
-	return visit_payloads(v->session, v->slow->args, v->usual->args, false, each, context) < 0
-		       ? -1
-		       : visit_payloads(v->session, v->slow->result, v->usual->result, true, each,
-					context);
+	if (visit_payloads(v->session, ip_kept_values_get(&v->slow->args),
+			   ip_kept_values_get(&v->usual->args), args, each, context) < 0 ||
+	    visit_points(v, each, context) < 0)
+		return -1;
+	return visit_payloads(v->session, ip_kept_values_get(&v->slow->result),
+			      ip_kept_values_get(&v->usual->result), result, each, context);
+}
+
+static bool is_result(const struct pair *pair)
+{
+	return !strcmp(pair->of, "retval");
 }
 
 /* The name of a value, as in other views; "returned": it is a result without one. */
@@ -83,7 +117,7 @@ static const char *name_of(const struct pair *pair, char buffer[16])
 {
 	if (pair->slow.type->name)
 		return pair->slow.type->name;
-	if (pair->result)
+	if (is_result(pair))
 		return "returned";
 	snprintf(buffer, 16, "arg%u", pair->slow.place + 1);
 	return buffer;
@@ -99,7 +133,8 @@ static int put_text(void *context, const struct pair *pair)
 	struct text *t = context;
 	char buffer[16];
 
-	ip_print(t->out, "%s%s ", t->any ? ", " : "", name_of(pair, buffer));
+	ip_print(t->out, "%s%s%s%s ", t->any ? ", " : "", pair->point ? pair->point : "",
+		 pair->point ? ": " : "", name_of(pair, buffer));
 	ip_value_print(t->out, &pair->usual);
 	ip_print(t->out, " -> ");
 	ip_value_print(t->out, &pair->slow);
@@ -137,8 +172,10 @@ static int put_member(void *context, const struct pair *pair)
 	m->any = true;
 	ip_json_object(m->j, NULL);
 	ip_json_string(m->j, "name",
-		       pair->result && !pair->slow.type->name ? NULL : name_of(pair, buffer));
-	ip_json_string(m->j, "of", pair->result ? "retval" : "args");
+		       is_result(pair) && !pair->slow.type->name ? NULL : name_of(pair, buffer));
+	ip_json_string(m->j, "of", pair->of);
+	if (pair->point)
+		ip_json_string(m->j, "point", pair->point);
 	ip_value_write(m->j, "slow", &pair->slow);
 	ip_value_write(m->j, "usual", &pair->usual);
 	ip_json_end_object(m->j);

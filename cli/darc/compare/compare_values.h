@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The values that differ between two calls of one call path: what they were given, and what they
- * returned.
+ * The values that differ between two calls of one call path: what they were given, what they
+ * returned, and what points in them had.
  */
 #ifndef IP_CLI_COMPARE_VALUES_H
 #define IP_CLI_COMPARE_VALUES_H
 
 #include "analysis/darc/node_values.h"
+#include "analysis/read/names.h"
 #include "analysis/read/session.h"
 #include "common/json.h"
 
@@ -14,6 +15,7 @@
  * with it. */
 struct cli_compare_values {
 	const struct ip_recording *session;
+	struct ip_names *names;
 	const struct ip_node_value *slow, *usual;
 };
 
@@ -22,7 +24,8 @@ struct cli_compare_values {
 char *cli_compare_values_text(const struct cli_compare_values *values);
 
 /* Writes them as a member "values", where there are some: a list of objects with the name of a
- * value (null: what was returned, where that has no name), "of" (args, retval), "slow" and "usual".
+ * value (null: what was returned, where that has no name), "of" (args, retval, point), for a point
+ * its name ("point"), "slow" and "usual".
  * Returns 0, or -1 with an error. */
 int cli_compare_values_json(struct ip_json *j, const struct cli_compare_values *values);
 
