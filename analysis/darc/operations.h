@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analysis/darc/open_values.h"
+#include "analysis/darc/values/open_values.h"
 
 #include "analysis/darc/ftree.h"
 

@@ -7,8 +7,8 @@
 #ifndef IP_CLI_COMPARE_CALLS_H
 #define IP_CLI_COMPARE_CALLS_H
 
-#include "analysis/darc/node_values.h"
-#include "analysis/darc/operation_values.h"
+#include "analysis/darc/values/node_values.h"
+#include "analysis/darc/values/operation_values.h"
 #include "cli/darc/compare/compare_values.h"
 #include "cli/darc/darc_load.h"
 

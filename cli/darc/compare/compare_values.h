@@ -6,7 +6,7 @@
 #ifndef IP_CLI_COMPARE_VALUES_H
 #define IP_CLI_COMPARE_VALUES_H
 
-#include "analysis/darc/node_values.h"
+#include "analysis/darc/values/node_values.h"
 #include "analysis/read/names.h"
 #include "analysis/read/session.h"
 #include "common/json.h"

@@ -2,7 +2,7 @@
 /*
  * Values of open calls: which call they belong to, and how many there are.
  */
-#include "analysis/darc/open_values.h"
+#include "analysis/darc/values/open_values.h"
 #include "common/trace/trace_format.h"
 #include "test/unit/test.h"
 

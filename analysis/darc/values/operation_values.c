@@ -2,7 +2,7 @@
 /*
  * Finds the calls by their threads and begins.
  */
-#include "analysis/darc/operation_values.h"
+#include "analysis/darc/values/operation_values.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /*
  * Gathers the values of one operation of the trace after the other, as operation_calls.c its calls.
  */
-#include "analysis/darc/node_values.h"
+#include "analysis/darc/values/node_values.h"
 
 #include <stdlib.h>
 #include <string.h>

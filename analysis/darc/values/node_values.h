@@ -7,8 +7,8 @@
 #define IP_DARC_NODE_VALUES_H
 
 #include "analysis/callstack/trace.h"
-#include "analysis/darc/open_values.h"
 #include "analysis/darc/operations.h"
+#include "analysis/darc/values/open_values.h"
 
 /* Bytes of the values of all operations: those that come later are left out. */
 #define IP_NODE_VALUES_MOST (16u << 20)

@@ -2,7 +2,7 @@
 /*
  * Keeps values of open calls. Memory of one call serves for the next one of that number.
  */
-#include "analysis/darc/open_values.h"
+#include "analysis/darc/values/open_values.h"
 
 #include <stdlib.h>
 #include <string.h>
