@@ -36,7 +36,7 @@ def compared(actor, trace, *options):
 
 def test_the_differences_are_all_of_it(root, trace):
     program, where = trace
-    document = compared(root, where, "--slowest", 5)
+    document, planted = compared(root, where, "--slowest", 5), 0
     calls = json.loads(root.iprobe("report", "--json", "-f", "serve", where).stdout)
     (row,) = calls["functions"]
     assert document["calls"] == row["calls"] == program.operations
@@ -51,13 +51,15 @@ def test_the_differences_are_all_of_it(root, trace):
             assert sum(n[key] for n in nodes) == pytest.approx(call["duration_ns"], abs=count)
         sizes = [abs(n["difference_ns"]) for n in nodes]
         assert all(a >= b - 1 for a, b in zip(sizes, sizes[1:])), sizes
-        assert nodes[0]["path"] == program.path, nodes[0]
         # what it did is all of its time
         for node in nodes:
             for key in ("slow_ns", "usual_ns"):
                 parts = sum(p[key] for p in node["parts"])
                 assert parts == pytest.approx(node[key], abs=2 + len(node["parts"])), node
-        assert nodes[0]["parts"][0]["object"] == "timer:clock_nanosleep", nodes[0]
+        object_ = nodes[0]["parts"][0]["object"]
+        planted += nodes[0]["path"] == program.path and object_ == "timer:clock_nanosleep"
+    # on a busy machine the slowest call may be one that had to wait for a CPU
+    assert planted >= 3, document["comparisons"]
 
 
 def test_other_causes(root, programs):
@@ -65,23 +67,30 @@ def test_other_causes(root, programs):
     skip_without_events(root)
     for seed in (ITERATIONS, QUEUE):
         program, path = made(programs, seed)
-        (comparison,) = compared(root, recorded(root, path, "--kernel"))["comparisons"]
-        first = comparison["nodes"][0]
+        document = compared(root, recorded(root, path, "--kernel"), "--slowest", 5)
+        largest = [comparison["nodes"][0] for comparison in document["comparisons"]]
         if seed == ITERATIONS:
-            assert first["path"][:-1] == program.path, first
-            assert first["slow_calls"] > 10 * first["usual_calls"] > 0, first
+            found = [
+                n
+                for n in largest
+                if n["path"][:-1] == program.path and n["slow_calls"] > 10 * n["usual_calls"] > 0
+            ]
         else:
-            assert first["path"] == program.path, first
-            part = first["parts"][0]
-            assert part["kind"] == "blocked" and part["thread"] == "order-server", first
+            parts = [n["parts"][0] for n in largest if n["path"] == program.path]
+            found = [
+                p for p in parts if p["kind"] == "blocked" and p["thread"] == "order-server"
+            ]
+        # the others may have had to wait for a CPU
+        assert len(found) >= 3, largest
 
 
 def test_for_people(root, trace):
     program, where = trace
-    lines = root.iprobe("compare-calls", "--of", "serve", "-n", 1, where).stdout.splitlines()
+    options = ("--of", "serve", "-n", 1, "--slowest", 5)
+    lines = root.iprobe("compare-calls", *options, where).stdout.splitlines()
     assert any(line.endswith(" > ".join(program.path)) for line in lines), lines
     assert any("blocked on timer clock_nanosleep" in line for line in lines), lines
-    assert sum(" > " in line for line in lines) == 1, lines
+    assert sum(" > " in line for line in lines) == 5, lines
 
 
 def test_refusals(root, trace):

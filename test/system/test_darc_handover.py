@@ -30,7 +30,7 @@ def recorded(actor, programs, mode, *options):
     program = programs.simple("handover", placement="fentry")
     done = actor.iprobe(
         *("run", "-q", *options, *VALUES, "-o", trace, "--"),
-        *("nice", "-n", "-10", program, mode, 300),
+        *("nice", "-n", "-15", program, mode, 300),
     )
     assert done.returncode == 0, repr(done)
     return trace
@@ -46,7 +46,7 @@ def most_frequent(document):
     """Of the program's own causes: others may have had the CPU. And its node in the ftree."""
     outside = ("preempted", "interrupt")
     found = [path for path in document["paths"] if path["cause"]["kind"] not in outside]
-    assert found, document["paths"]
+    assert found, document
     path = max(found, key=lambda path: path["share"])
     return path, [node for node in document["ftree"] if node["node"] == path["node"]]
 
