@@ -324,22 +324,13 @@ static inline void put_event(const struct stream *s, const struct ip_kernel_even
 					 .all = s->all};
 }
 
-/* The next event may be in another packet or another stream, or be none. */
-__attribute__((noinline)) static int next_in_order(struct ip_kernel_reader *reader,
-						   struct ip_kernel_record *ret)
+/* The next record of the stream that has the first one. */
+static int of_first(struct ip_kernel_reader *reader, struct ip_kernel_record *ret)
 {
 	struct ip_kernel_event_header h;
 	const struct stream *s;
 
-	if (reader->last) {
-		int got = advance(reader, reader->last);
-
-		if (got < 0)
-			return -1;
-		if (got == 0)
-			reader->heap[0] = reader->heap[--reader->n];
-		settle(reader);
-	}
+	settle(reader);
 	if (!reader->n) {
 		reader->last = NULL;
 		return 0;
@@ -363,6 +354,19 @@ __attribute__((noinline)) static int next_in_order(struct ip_kernel_reader *read
 	return 1;
 }
 
+/* The next event of the stream is in another packet, or is none. */
+__attribute__((noinline)) static int next_by_all(struct ip_kernel_reader *reader,
+						 struct ip_kernel_record *ret)
+{
+	int got = reader->last ? advance(reader, reader->last) : 1;
+
+	if (got < 0)
+		return -1;
+	if (got == 0)
+		reader->heap[0] = reader->heap[--reader->n];
+	return of_first(reader, ret);
+}
+
 /* Mostly the next event stands behind the last one, and is of a kind that was seen before. */
 int ip_kernel_reader_next(struct ip_kernel_reader *reader, struct ip_kernel_record *ret)
 {
@@ -372,20 +376,22 @@ int ip_kernel_reader_next(struct ip_kernel_reader *reader, struct ip_kernel_reco
 	int fields;
 
 	if (!s)
-		return next_in_order(reader, ret);
+		return next_by_all(reader, ret);
 	at = s->at + s->bytes;
 	left = s->size - at;
 	if (left < sizeof(h))
-		return next_in_order(reader, ret);
+		return next_by_all(reader, ret);
 	memcpy(&h, s->packet + at, sizeof(h));
 	fields = reader->sizes[h.id] - 2;
 	if (fields < 0 || (uint32_t)fields > left - sizeof(h) || h.tsc < s->last_tsc ||
-	    h.tsc > s->end || h.tsc >= reader->limit)
-		return next_in_order(reader, ret);
+	    h.tsc > s->end)
+		return next_by_all(reader, ret);
 	s->tsc = s->last_tsc = h.tsc;
 	s->at = at;
 	s->bytes = sizeof(h) + fields;
 	s->loses = false;
+	if (h.tsc >= reader->limit)
+		return of_first(reader, ret);
 	put_event(s, &h, ret);
 	return 1;
 }

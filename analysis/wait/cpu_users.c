@@ -191,7 +191,7 @@ int ip_cpu_users_visit(const struct ip_cpu_users *users, uint32_t cpu, uint64_t 
 {
 	struct ip_cpu_spans *uses = users->uses;
 	int ret = uses->found ? 0 : find(uses);
-	size_t i = first_behind(uses, cpu, from);
+	size_t i = ret == 0 ? first_behind(uses, cpu, from) : uses->n;
 
 	for (; ret == 0 && from < to && i < uses->n && uses->items[i].cpu == cpu; i++) {
 		const struct use *u = &uses->items[i];
