@@ -191,7 +191,7 @@ int ip_handover_calls_read(struct ip_trace_reader *trace, struct ip_handovers *h
 {
 	static const struct ip_frames_ops ops = {
 		.opened = on_opened, .left = on_left, .closed = on_closed, .values = on_values};
-	struct reader r = {.trace = trace};
+	struct reader r = {.trace = trace, .run = SIZE_MAX};
 	const struct ip_trace_visitor visitor = {.ops = &ops, .context = &r, .run = on_run};
 	uint64_t events;
 	int ret = -1;

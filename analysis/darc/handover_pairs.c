@@ -147,25 +147,22 @@ static int by_operation(const void *left, const void *right)
 	return a->given < b->given ? -1 : a->given > b->given;
 }
 
-/* The operation that was open in a thread at a time; NULL: none. */
-static const struct ip_darc_operation *operation_at(const struct ip_darc_operation *const *all,
-						    size_t n, size_t run, uint64_t tsc)
+/* The first operation of a thread that was open at a time or begins later; n: none. */
+static size_t operation_from(const struct ip_darc_operation *const *all, size_t n, size_t run,
+			     uint64_t tsc)
 {
 	size_t low = 0, high = n;
 
-	/* the first one that begins later */
 	while (low < high) {
 		const size_t middle = low + (high - low) / 2;
 		const struct ip_darc_operation *o = all[middle];
 
-		if (o->run > run || (o->run == run && o->start > tsc))
+		if (o->run > run || (o->run == run && o->start + o->ticks >= tsc))
 			high = middle;
 		else
 			low = middle + 1;
 	}
-	if (!low || all[low - 1]->run != run || tsc - all[low - 1]->start > all[low - 1]->ticks)
-		return NULL;
-	return all[low - 1];
+	return low < n && all[low]->run == run ? low : n;
 }
 
 static int fail_without_value(const struct reader *r, uint32_t function, const char *value)
@@ -196,6 +193,22 @@ static int check(const struct reader *r)
 	return 0;
 }
 
+static int add(const struct reader *r, struct ip_handovers *ret, const struct seen *given,
+	       const struct seen *served, const struct ip_darc_operation *o)
+{
+	if (ip_array_grow(&ret->items, ret->n, sizeof(*ret->items)) < 0)
+		return -1;
+	ret->items[ret->n++] = (struct ip_handover){.run = o->run,
+						    .operation = o->start,
+						    .operation_end = o->start + o->ticks,
+						    .given = given->tsc,
+						    .server_run = served->run,
+						    .server = r->rules[served->rule].server,
+						    .start = served->tsc,
+						    .end = served->end};
+	return 0;
+}
+
 static int pair(struct reader *r, const struct ip_darc_operation *const *operations, size_t n,
 		struct ip_handovers *ret)
 {
@@ -204,28 +217,20 @@ static int pair(struct reader *r, const struct ip_darc_operation *const *operati
 	if (r->n)
 		qsort(r->seen, r->n, sizeof(*r->seen), by_value);
 	for (const struct seen *s = r->seen; s < r->seen + r->n; s++) {
-		const struct ip_darc_operation *o;
-
 		if (!s->serves) {
 			given = s;
 			continue;
 		}
 		if (!given || given->rule != s->rule || given->hash != s->hash)
 			continue;
-		o = given->run == s->run ? NULL
-					 : operation_at(operations, n, given->run, given->tsc);
-		if (o && ip_array_grow(&ret->items, ret->n, sizeof(*ret->items)) < 0)
-			return -1;
-		if (o)
-			ret->items[ret->n++] =
-				(struct ip_handover){.run = o->run,
-						     .operation = o->start,
-						     .operation_end = o->start + o->ticks,
-						     .given = given->tsc,
-						     .server_run = s->run,
-						     .server = r->rules[s->rule].server,
-						     .start = s->tsc,
-						     .end = s->end};
+		/* it may be waited for by an operation that begins later */
+		for (size_t i = given->run == s->run
+					? n
+					: operation_from(operations, n, given->run, given->tsc);
+		     i < n && operations[i]->run == given->run && operations[i]->start < s->end;
+		     i++)
+			if (add(r, ret, given, s, operations[i]) < 0)
+				return -1;
 		given = NULL;
 	}
 	if (ret->n)

@@ -67,10 +67,10 @@ static void pass(struct reader *r, uint64_t ts)
 
 	/* operations of a thread follow one another */
 	while (r->waits < r->found->n && items[r->waits].run == r->run &&
-	       items[r->waits].end <= r->last)
+	       (items[r->waits].end <= r->last || items[r->waits].operation_end < r->last))
 		r->waits++;
-	for (size_t i = r->waits; i < r->found->n && items[i].run == r->run && items[i].given < ts;
-	     i++) {
+	for (size_t i = r->waits;
+	     i < r->found->n && items[i].run == r->run && items[i].operation <= r->last; i++) {
 		struct times *best = &r->times[i];
 		const uint64_t common = common_of(&items[i], &now);
 

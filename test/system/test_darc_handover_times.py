@@ -30,9 +30,10 @@ class Times:
     one time.
     """
 
-    def __init__(self):
+    def __init__(self, other_first=False):
         self.trace = tracegen.Trace(hz=1_000_000)
-        self.ours, self.other = self.trace.thread(), self.trace.thread(1)
+        threads = self.trace.thread(), self.trace.thread(1)
+        self.ours, self.other = reversed(threads) if other_first else threads
         self.job = self.trace.signature("p:job")
 
     def value(self, n):
@@ -173,11 +174,12 @@ def test_of_several_objects_the_last_one_counts(me):
     assert path["path"] == ["serve", "wait_for", "run_job", "run_job", "step_1"]
 
 
-def test_queued_while_nothing_is_served(me):
+@pytest.mark.parametrize("first", [False, True], ids=["ours first", "other first"])
+def test_queued_while_nothing_is_served(me, first):
     """The thread that serves wakes up late, or does what was not recorded; and a call of it was
     open before.
     """
-    t = Times()
+    t = Times(first)
     t.other.call("work")
 
     def one(number, slow):
@@ -262,6 +264,32 @@ def test_what_is_none(me, what):
     document = t.searched(me)
     assert document["state"] == "root cause found"
     assert not [n for n in document["ftree"] if "handover" in n], document["ftree"]
+
+
+def test_given_before_the_operation(me):
+    """What a thread has handed over before, it waits for in a call that only waits."""
+    t = Times()
+    for number in range(300):
+        slow = number % 10 == 3
+        t.push(number % 4)
+        t.trace.now += 10
+        t.other.call("run_job", values=t.value(number % 4))
+        t.trace.now += 5
+        t.ours.call("serve")
+        t.ours.call("wait_for")
+        t.other.call("look_up")
+        t.trace.now += 3000 if slow else 100
+        t.other.ret()
+        t.other.ret()
+        t.ours.ret()
+        t.trace.now += 3
+        t.ours.ret()
+        t.trace.now += 50
+    document = t.searched(me)
+    nodes = nodes_of(document)
+    assert us(nodes["serve wait_for !run_job"]) == us(nodes["serve wait_for"]) == 3000
+    (path,) = document["paths"]
+    assert path["path"] == ["serve", "wait_for", "run_job", "look_up"]
 
 
 def test_served_by_a_call_that_has_no_end(me):
