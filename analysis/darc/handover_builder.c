@@ -91,7 +91,7 @@ int ip_handover_put(struct ip_darc_builder *builder, const struct ip_handover *h
 {
 	const struct target t = {.builder = builder, .member = member, .plain = plain};
 	const uint64_t from = ip_handover_from(h), begin = ip_handover_served_from(h),
-		       to = ip_handover_to(h);
+		       to = h->until;
 	int ret = 0;
 
 	ip_darc_builder_switch(builder, h->server_run);

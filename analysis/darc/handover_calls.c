@@ -178,7 +178,7 @@ static void add_window(struct reader *r, struct ip_handover *h, bool within)
 {
 	const struct window w = {.run = h->server_run,
 				 .from = within ? h->start : ip_handover_from(h),
-				 .to = within ? ip_handover_to(h) : h->start,
+				 .to = within ? h->until : h->start,
 				 .handover = h,
 				 .calls = within ? &h->within : &h->meanwhile,
 				 .within = within};

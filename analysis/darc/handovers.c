@@ -218,12 +218,19 @@ static int choose(struct reader *r, const struct ip_trace_waits *waits)
 	if (n)
 		qsort(found->items, n, sizeof(*found->items), by_wait);
 	for (size_t i = 0; i < n; i++) {
-		const struct ip_handover *h = &found->items[i],
-					 *before = kept ? &found->items[kept - 1] : NULL;
+		struct ip_handover h = found->items[i],
+				   *later = kept ? &found->items[kept - 1] : NULL;
+		const bool same = later && later->run == h.run && later->operation == h.operation &&
+				  later->to == h.to;
 
-		if (!before || before->run != h->run || before->operation != h->operation ||
-		    before->to != h->to)
-			found->items[kept++] = *h;
+		h.until = h.to < h.end ? h.to : h.end;
+		if (same && later->start < h.until)
+			h.until = later->start;
+		if (h.until <= h.start || h.until <= h.from)
+			continue;
+		if (same && later->from < h.until)
+			later->from = h.until;
+		found->items[kept++] = h;
 	}
 	found->n = kept;
 	return 0;

@@ -11,7 +11,8 @@
  * from the handing over to the end of the serving. Where events of the kernel tell, it counts if
  * the thread was blocked in it. Else a wait ends with the serving: the times that are spent in one
  * function count if most of them end about then, or none of them does.
- * Where one time is a wait for several objects, it counts for the one that was served last.
+ * Where one time is a wait for several objects, it is followed backwards from the one that was
+ * served last: what was served while a later one was counts for nothing.
  */
 #ifndef IP_DARC_HANDOVERS_H
 #define IP_DARC_HANDOVERS_H
@@ -51,8 +52,11 @@ struct ip_handover {
 	uint64_t operation; /* its begin */
 	uint64_t operation_end;
 	uint64_t given;
-	uint64_t from, to; /* the time in which the operation waited for it */
-	uint32_t in;	   /* the function that the operation was in then */
+	/* The time in which the operation waited for it, and the part of that in which it was
+	 * served ends. Where it has waited for several, from is not before the last one was served.
+	 */
+	uint64_t from, to, until;
+	uint32_t in; /* the function that the operation was in then */
 	size_t server_run;
 	uint32_t server; /* the function, or the point */
 	uint64_t start, end;
@@ -69,11 +73,6 @@ static inline uint64_t ip_handover_from(const struct ip_handover *h)
 static inline uint64_t ip_handover_served_from(const struct ip_handover *h)
 {
 	return h->start > ip_handover_from(h) ? h->start : ip_handover_from(h);
-}
-
-static inline uint64_t ip_handover_to(const struct ip_handover *h)
-{
-	return h->to < h->end ? h->to : h->end;
 }
 
 /* In the order of runs, operations, and times at which waits ended. */

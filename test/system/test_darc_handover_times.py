@@ -146,7 +146,7 @@ def test_begun_before_the_wait_and_not_over_behind_it(me):
     assert "serve wait_for ?run_job" not in nodes
 
 
-def test_of_several_objects_the_last_one_counts(me):
+def test_several_objects(me):
     """All are waited for in one call, and values come again in other requests."""
     t = Times()
 
@@ -165,13 +165,48 @@ def test_of_several_objects_the_last_one_counts(me):
     t.requests(one)
     document = t.searched(me)
     nodes = nodes_of(document)
-    assert us(nodes["serve wait_for !run_job"]) == 500
-    assert us(nodes["serve wait_for ?run_job"]) == 1500
-    assert nodes["serve wait_for !run_job"]["calls"] == 1
-    # the thread that serves is in the second one for most of that time
-    assert us(nodes["serve wait_for ?run_job run_job"]) == 1000
+    run_job = nodes["serve wait_for !run_job"]
+    assert (run_job["calls"], us(run_job), us(run_job, "sum_ns")) == (3, 1000, 2000)
+    assert "serve wait_for ?run_job" not in nodes and us(nodes["serve wait_for"], "own_ns") == 0
     (path,) = document["paths"]
-    assert path["path"] == ["serve", "wait_for", "run_job", "run_job", "step_1"]
+    assert path["path"] == ["serve", "wait_for", "run_job", "step_1"]
+
+
+def test_several_objects_at_once(me):
+    """Two threads serve: what is served while another one is, that ends later, is not waited for.
+    The second thread is in another's job at first.
+    """
+    t = Times()
+    third = t.trace.thread(2)
+
+    def one(number, slow):
+        t.push(0)
+        t.push(1)
+        third.call("run_job", values=t.value(99))
+        t.ours.call("wait_for")
+        t.other.call("run_job", values=t.value(0))
+        t.other.call("early")
+        t.trace.now += 300
+        third.ret()
+        t.trace.now += 5
+        third.call("run_job", values=t.value(1))
+        third.call("late")
+        t.trace.now += 400
+        t.other.ret()
+        t.other.ret()
+        t.trace.now += 3000 if slow else 10
+        third.ret()
+        third.ret()
+        t.ours.ret()
+
+    t.requests(one)
+    nodes = nodes_of(t.searched(me))
+    assert us(nodes["serve wait_for"]) == 3705
+    assert us(nodes["serve wait_for !run_job"]) == 3400
+    # "early" is waited for until "late" has begun
+    assert us(nodes["serve wait_for !run_job"], "sum_ns") == 3705
+    assert us(nodes["serve wait_for"], "own_ns") == 0
+    assert us(nodes["serve wait_for !run_job late"]) == 3400
 
 
 @pytest.mark.parametrize("first", [False, True], ids=["ours first", "other first"])
