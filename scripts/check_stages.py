@@ -10,7 +10,6 @@ BUILD_SAN = os.path.join(ROOT, "build-san")
 BUILD_CLANG = os.path.join(ROOT, "build-clang")
 EMULATED = 8  # times slower a machine is that qemu emulates, at least
 SPARE = 5  # times slower is what runs in the CPU time that others leave, at most
-SYSTEM_WORKERS = 3  # on two CPUs
 
 PYTEST = [sys.executable, "-B", "-m", "pytest", "-v", "--no-header", "--tb=short", "--durations=40"]
 
@@ -126,7 +125,6 @@ def pytest(
     parallel="loadfile",
     files=(),
     early=False,
-    workers=2,
 ):
     """files: of the folder, by name; none: all."""
     slug = name.replace(" ", "-")
@@ -144,10 +142,10 @@ def pytest(
         *arguments,
         *([os.path.join("test", folder, f"{file}.py") for file in files] or [f"test/{folder}"]),
     ]
-    # Some files, or some tests of any, at a time; a second try has the machine to itself.
+    # Two files, or two tests of any, at a time; a second try has the machine to itself.
     return Stage(
         name,
-        command + ["-n", str(workers), "--dist", parallel],
+        command + ["-n", "2", "--dist", parallel],
         timeout,
         {"IPROBE_BUILD": build, **(env or {})},
         junit,
@@ -227,8 +225,6 @@ def plan(mode, scratch):
             scratch,
             programs,
             arguments=["-m", "not slow"] if quick else [],
-            # tests of live processes wait for more than half of their time
-            workers=SYSTEM_WORKERS,
         ),
     ]
     if quick:
