@@ -185,6 +185,7 @@ static int start_over(struct cli_darc_live_search *l)
 	l->begun++;
 	l->level = 0;
 	l->changed = false;
+	*l->session.kept = '\0';
 	cli_darc_clear(&l->moment);
 	cli_darc_clear(&l->profile);
 	cli_darc_names_clear(&l->sets.path);
@@ -199,6 +200,7 @@ static int start_over(struct cli_darc_live_search *l)
  */
 static int search_level(struct cli_darc_live_search *l)
 {
+	const uint32_t level = l->level;
 	int more = 1;
 
 	if (cli_darc_live_find(l) < 0)
@@ -220,7 +222,16 @@ static int search_level(struct cli_darc_live_search *l)
 	if (l->changed && l->resumed)
 		return tell_changed(l, "slow calls are far more frequent, or rarer, than in the "
 				       "kept one");
-	return l->changed ? start_over(l) : descend(l);
+	if (l->changed)
+		return start_over(l);
+	more = descend(l);
+	if (more > 0) {
+		/* of the next level nothing is known yet */
+		cli_darc_session_keep(&l->session);
+		l->decided_level = level;
+		l->decided_changed = l->session.changed;
+	}
+	return more;
 }
 
 /* Whether the process has ended, or is about to: then what failed did so for that. */
@@ -283,6 +294,10 @@ static int print(struct cli_darc_live_search *l)
 		/* what ended the search is not to end this as well; the next signal does */
 		ip_interrupted = 0;
 		ret = cli_darc_live_conclude(l);
+		if (ret == 0 && !last->search.causes.n && *l->session.kept) {
+			ret = cli_darc_live_search_decided(l);
+			last = &l->decided;
+		}
 		ip_interrupted |= interrupted;
 		if (ret < 0)
 			return -1;
@@ -318,6 +333,7 @@ int cli_darc_live(const struct cli_darc_live_options *options)
 	code = ret < 0 && !told ? cli_fail() : ret < 0;
 	code = code ? code : options->resume->failed;
 	cli_darc_clear(&l.moment);
+	cli_darc_clear(&l.decided);
 	cli_darc_clear(&l.profile);
 	cli_darc_sets_clear(&l.sets);
 	free(l.f0);

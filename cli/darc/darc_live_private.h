@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the parts of a live search share: darc_live.c goes from step to step, darc_live_wait.c looks
- * at the rings until a step can be decided, darc_live_callees.c tells which functions are to be
- * live.
+ * at the rings until a step can be decided, darc_live_search.c searches what they held,
+ * darc_live_callees.c tells which functions are to be live.
  */
 #ifndef IP_CLI_DARC_LIVE_PRIVATE_H
 #define IP_CLI_DARC_LIVE_PRIVATE_H
@@ -15,7 +15,12 @@ struct cli_darc_live_search {
 	const struct cli_darc_live_options *options;
 	struct cli_darc_session session;
 	struct cli_darc_trace profile, moment; /* the first step; the last look */
-	char *f0, *name;		       /* linker name; private to name_of() */
+	/* The last look of the level before, if that is what is printed; its level, and when its
+	 * functions were chosen. */
+	struct cli_darc_trace decided;
+	uint32_t decided_level;
+	struct ip_clock_reading decided_changed;
+	char *f0, *name; /* linker name; private to name_of() */
 	struct cli_darc_sets sets;
 	uint64_t begin_ns, end_ns; /* of the profile; of the search, 0: when it is over */
 	uint64_t profile_ns;	   /* how long the profile took */
@@ -54,9 +59,18 @@ int cli_darc_live_text(struct cli_darc_live_search *l, char **ret, size_t *ret_s
  * of --resume is written as well. */
 void cli_darc_live_describe(struct cli_darc_live_search *l, bool keep);
 
+/* Searches what the rings held. strict: the search is over. Else causes that may be chance are kept
+ * for now: how much of the time a function has by itself is not known before its callees are live.
+ * Returns 0, or -1 with an error. */
+int cli_darc_live_search_moment(struct cli_darc_live_search *l, struct cli_darc_trace *seen,
+				bool strict);
 /* Searches the last look once more, and leaves out what may be chance: the search is over. Returns
  * 0, or -1 with an error. */
 int cli_darc_live_conclude(struct cli_darc_live_search *l);
+
+/* Searches the last look of the level before, which is decided then. Returns 0, or -1 with an
+ * error. */
+int cli_darc_live_search_decided(struct cli_darc_live_search *l);
 
 /* The name of a function without the compiler's suffixes: a selection means all of its parts. Valid
  * until the next call. */

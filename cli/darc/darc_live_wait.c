@@ -15,14 +15,11 @@
 #include <time.h>
 
 #include "cli/darc/darc_live_private.h"
-#include "common/cleanup.h"
 #include "common/error.h"
 #include "common/interrupted.h"
 #include "common/now.h"
 #include "common/print.h"
-#include "common/selection/selection.h"
 #include "common/units.h"
-#include "fperf/recording_budget.h"
 
 #define LOOK_LEAST_NS 10000000ull /* between two looks at the rings */
 #define LOOK_MOST_NS  500000000ull
@@ -84,59 +81,6 @@ void cli_darc_live_tell(const struct cli_darc_live_search *l, const char *what, 
 			 functions, functions == 1 ? "" : "s");
 }
 
-/* When the functions that are live were chosen last. That a budget takes all out for a while, and
- * in again, is no choice; meanwhile a choice needs no stop. */
-static uint64_t last_change(const struct cli_darc_live_search *l, const struct ip_recording *s)
-{
-	const struct ip_clock_reading *changed = &l->session.changed;
-	uint64_t last = s->monotonic ? changed->raw_ns : changed->tsc;
-
-	for (size_t i = 0; i < s->nstops; i++) {
-		const uint64_t end = s->stops[i].tsc + (uint64_t)((double)s->stops[i].duration_ns *
-								  (double)s->tsc_hz / 1e9);
-
-		if (strcmp(s->stops[i].kind, IP_BUDGET_STOP) != 0)
-			last = end > last ? end : last;
-	}
-	return last;
-}
-
-/* Searches what the rings held. Causes that may be chance are kept for now: how much of the time a
- * function has by itself is not known before its callees are live. */
-static int search_moment(struct cli_darc_live_search *l, struct cli_darc_trace *seen, bool strict)
-{
-	const struct cli_darc_live_options *o = l->options;
-	_cleanup_free_ char *f0 = l->f0 ? ip_selection_quote(l->f0, strlen(l->f0)) : NULL;
-	struct ip_darc_options search = o->search;
-
-	if ((l->f0 && !f0) || cli_darc_find_function(seen, "-f", f0 ? f0 : o->session.functions,
-						     &search.function) < 0)
-		return -1;
-	search.since = last_change(l, seen->trace->session);
-	search.places = seen->places;
-	search.depth = l->level;
-	search.profile = l->level ? &l->profile.search : NULL;
-	search.keeps_chance = !strict;
-	/* few calls do not tell how frequent a cause is */
-	search.maxcount_percent /= strict ? 1 : 2;
-	return ip_darc_search(seen->trace, seen->waits, &search, &seen->search);
-}
-
-int cli_darc_live_conclude(struct cli_darc_live_search *l)
-{
-	const int signal_number = ip_interrupted;
-	int ret;
-
-	if (!l->level || !l->moment.trace)
-		return 0;
-	ip_darc_search_clear(&l->moment.search);
-	/* the signal that has ended the search does not end this: another one does */
-	ip_interrupted = 0;
-	ret = search_moment(l, &l->moment, true);
-	ip_interrupted = ip_interrupted ? ip_interrupted : signal_number;
-	return ret;
-}
-
 /* Whether F0 is the function that the file is of. */
 static int check_kept(struct cli_darc_live_search *l)
 {
@@ -165,7 +109,7 @@ static int look(struct cli_darc_live_search *l, bool *ret_overwritten)
 	*ret_overwritten = overwritten > 0;
 	ret = cli_darc_open(l->session.moment, o->filter, o->session.kernel.groups, &seen);
 	if (ret == 0)
-		ret = search_moment(l, &seen, false);
+		ret = cli_darc_live_search_moment(l, &seen, false);
 	if (ret < 0) {
 		cli_darc_clear(&seen);
 		return -1;

@@ -237,15 +237,21 @@ int cli_darc_session_write(struct cli_darc_session *s, uint64_t *ret_overwritten
 	char next[sizeof(s->moment)];
 
 	/* the moment before stays: it is what is known where the session has ended */
-	snprintf(next, sizeof(next), "%s.moment%zu", s->trace.dir, s->moments % 2);
+	do
+		snprintf(next, sizeof(next), "%s.moment%zu", s->trace.dir, s->moments++ % 3);
+	while (!strcmp(next, s->moment) || !strcmp(next, s->kept));
 	ip_dir_remove(s->trace.lock, strrchr(next, '/') + 1);
 	if (check_session(s) < 0 ||
 	    ip_session_ask_snapshot(s->options.pid, s->child, next, &done) < 0)
 		return -1;
 	memcpy(s->moment, next, sizeof(s->moment));
-	s->moments++;
 	*ret_overwritten = done.overwritten;
 	return 0;
+}
+
+void cli_darc_session_keep(struct cli_darc_session *s)
+{
+	memcpy(s->kept, s->moment, sizeof(s->kept));
 }
 
 int cli_darc_session_end(struct cli_darc_session *s)

@@ -33,7 +33,8 @@ struct cli_darc_session {
 	struct cli_darc_session_options options;
 	struct cli_temporary_trace trace; /* trace.dir: of the session */
 	char moment[520];		  /* of what the rings held, the last time */
-	size_t moments;			  /* how many were written */
+	char kept[520];			  /* of an earlier time; "": of none */
+	size_t moments;			  /* private: counts where they are written */
 	pid_t child;			  /* 0: there is none, or it has ended */
 	int status;			  /* as from waitpid() */
 	char **live;			  /* names that were made live, sorted */
@@ -54,9 +55,12 @@ int cli_darc_session_select(struct cli_darc_session *session, char *const *names
  * that cannot be kept is not: the search goes on. */
 void cli_darc_session_describe(struct cli_darc_session *session, const char *text, size_t size);
 /* Writes what the rings hold as a trace: its path is session->moment then. That of the moment
- * before is still there, and those before it are not. *ret_overwritten: how many events were
+ * before is still there; those before it may be gone. *ret_overwritten: how many events were
  * overwritten up to now. Returns 0, or -1 with an error: session->moment is as it was. */
 int cli_darc_session_write(struct cli_darc_session *session, uint64_t *ret_overwritten);
+/* What was written last stays there, whatever is written later: its path is session->kept. What was
+ * kept before is not kept any more. */
+void cli_darc_session_keep(struct cli_darc_session *session);
 /* Whether the session has ended, as it does with its process. */
 bool cli_darc_session_has_ended(struct cli_darc_session *session);
 /* Puts every byte back. Returns the exit code of the child, which has printed what went wrong. */

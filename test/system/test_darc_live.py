@@ -168,6 +168,28 @@ def test_refusals(root, endless, place):
     assert program.planted
 
 
+@pytest.mark.parametrize("level", [2, 3])
+def test_ended_at_the_begin_of_a_level(root, endless, place, level):
+    """Where nothing is known of a level yet, the causes of the one before are told."""
+    program, pid = endless(0)
+    assert len(program.path) > level, program.path
+    process = root.popen(
+        [root.iprobe_path, "darc", "-f", "serve", "--json", str(pid)],
+        env=place,
+    )
+    while f"level {level}" not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    done = last_words(process)
+    assert done.returncode == 0, repr(done)
+    document = json.loads(done.stdout)
+    assert document["state"] == "in progress", document
+    (found,) = {tuple(path["path"]) for path in causes(document)}
+    assert level <= len(found) <= level + 1, found
+    assert list(found) == program.path[: len(found)], (found, program.path)
+    assert is_as_on_disk(root, pid)
+
+
 def test_another_session(root, endless, place):
     """One that is there is not changed."""
     _, pid = endless(0)
