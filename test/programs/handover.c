@@ -6,7 +6,7 @@
  *   handover MODE REQUESTS
  *
  *   served   the worker's look_up() is slow
- *   queued   the worker is busy with another job that nobody waits for
+ *   queued   the worker does something else first
  *   own      serve() itself takes longer, before it hands over
  *   apart    the worker is slow, and serve() does not wait for it: it computes as long
  *
@@ -31,7 +31,8 @@ struct job {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t some = PTHREAD_COND_INITIALIZER, finished = PTHREAD_COND_INITIALIZER;
 static struct job *first, **last = &first;
-static struct job jobs[JOBS], other;
+static struct job jobs[JOBS], last_one;
+static int chores; /* that the worker is to do before the next job */
 static const char *mode;
 static volatile unsigned sink;
 
@@ -87,9 +88,10 @@ KEEP static void run_job(struct job *job)
 	finish(job);
 }
 
-KEEP static void push(struct job *job)
+KEEP static void push(struct job *job, int after_chores)
 {
 	pthread_mutex_lock(&lock);
+	chores = after_chores;
 	job->next = NULL;
 	job->done = 0;
 	*last = job;
@@ -106,6 +108,11 @@ KEEP static void wait_for(struct job *job)
 	pthread_mutex_unlock(&lock);
 }
 
+KEEP static void clean_up(void)
+{
+	spin(SLOW_US);
+}
+
 static void *work(void *unused)
 {
 	for (;;) {
@@ -114,6 +121,12 @@ static void *work(void *unused)
 		pthread_mutex_lock(&lock);
 		while (!first)
 			pthread_cond_wait(&some, &lock);
+		if (chores) {
+			chores = 0;
+			pthread_mutex_unlock(&lock);
+			clean_up();
+			continue;
+		}
 		job = first;
 		first = job->next;
 		if (!first)
@@ -134,11 +147,7 @@ KEEP static void serve(int number)
 	job->slow = slow && strcmp(mode, "queued");
 	if (slow && !strcmp(mode, "own"))
 		spin(SLOW_US);
-	if (slow && !strcmp(mode, "queued")) {
-		other.slow = 1;
-		push(&other);
-	}
-	push(job);
+	push(job, slow && !strcmp(mode, "queued"));
 	if (slow && !strcmp(mode, "apart"))
 		spin(2 * SLOW_US);
 	wait_for(job);
@@ -154,8 +163,8 @@ int main(int argc, char **argv)
 	pthread_create(&worker, NULL, work, NULL);
 	for (int i = 0; i < requests; i++)
 		serve(i);
-	other.number = -1;
-	push(&other);
+	last_one.number = -1;
+	push(&last_one, 0);
 	pthread_join(worker, NULL);
 	puts("done");
 	return 0;

@@ -53,8 +53,8 @@ def most_frequent(document):
 
 PLANTED = {
     "served": ["serve", "wait_for", "run_job", "look_up", "spin"],
-    # the thread that serves is in another job
-    "queued": ["serve", "wait_for", "run_job", "work", "run_job", "look_up", "spin"],
+    # what the thread that serves does first
+    "queued": ["serve", "wait_for", "run_job", "work", "clean_up", "spin"],
     "own": ["serve", "spin"],
     "apart": ["serve", "spin"],
 }

@@ -175,7 +175,7 @@ def test_command(root, built, place):
         process = root.popen(
             [
                 *(root.iprobe_path, "darc", "-f", "serve", "--json", "--resume", file),
-                *("--", path, "8", "10", "3000"),
+                *("--", path, "8", "10", "6000"),
             ],
             env=place,
         )

@@ -221,6 +221,8 @@ def test_its_socket_goes_with_it(daemon):
     daemon.start()
     daemon.proc.kill()
     daemon.proc.wait()
+    # processes that it has forked have its socket for a moment
+    memory.wait_for("somebody answers", lambda: not daemon.answers())
     assert daemon.socket.is_socket()
     assert daemon.start().end() == 0
     assert not daemon.socket.exists()

@@ -242,6 +242,8 @@ def test_kills(rules, slow, who):
     assert rules.command("--fire", "r").returncode == 0
     search, session = searching(rules)
     wait_until_live(slow.pid)
+    if who == "session":  # of which something is known by then
+        memory.wait_for("no level is reached", lambda: level(rules, slow.pid), WAIT)
     os.kill(search if who == "search" else session, signal.SIGKILL)
     if who == "search":
         rules.wait_log("nothing is searched: its session was killed")
