@@ -35,14 +35,19 @@ void fake_recording_begin(struct fake_recording *r, const struct ip_area_needs *
 	must(ip_collector_create(r->area, r->trace, r->target, max_size, &r->collector) == 0);
 }
 
-/* ip_trace_create() has kept the empty directory: discarding the trace brings it back. */
+/* ip_trace_create() has kept the empty directory: discarding the trace brings it back, but not
+ * where a test has resumed it. */
 void fake_recording_end(struct fake_recording *r)
 {
+	char old[sizeof(r->dir) + 4];
+
 	ip_collector_destroy(r->collector);
 	ip_trace_discard(r->trace);
 	ip_area_close(r->area);
 	ip_target_close(r->target);
 	rmdir(r->dir);
+	snprintf(old, sizeof(old), "%s.old", r->dir);
+	rmdir(old);
 }
 
 void fake_thread_claim(struct fake_recording *r, uint32_t slot, uint32_t tid)
