@@ -38,7 +38,7 @@ struct reader {
 	struct open_call *stack;
 	size_t depth, room;
 	const uint64_t *payload;
-	bool failed;
+	bool skips, failed; /* skips: the thread has no windows */
 };
 
 static void add(struct reader *r, struct ip_handover_calls *calls,
@@ -100,6 +100,7 @@ static void on_run(void *context, const struct ip_thread_packets *run)
 	r->member = run->member;
 	while (r->next < r->n && r->windows[r->next].run < r->run)
 		r->next++;
+	r->skips = r->next == r->n || r->windows[r->next].run != r->run;
 }
 
 static void on_values(void *context, const uint64_t *payload)
@@ -107,43 +108,61 @@ static void on_values(void *context, const uint64_t *payload)
 	((struct reader *)context)->payload = payload;
 }
 
-static void on_opened(void *context, struct ip_frame *frame, size_t depth)
+static int push(struct reader *r, size_t depth, const struct open_call *call)
 {
-	struct reader *r = context;
-
-	pass(r, frame->start);
-	if (r->failed || depth > r->depth)
-		return;
 	if (depth == r->room) {
 		const size_t room = r->room ? 2 * r->room : 64;
 		struct open_call *stack = reallocarray(r->stack, room, sizeof(*stack));
 
-		if (!stack) {
-			r->failed = true;
-			ip_error("out of memory");
-			return;
-		}
+		if (!stack)
+			return ip_error("out of memory");
 		r->stack = stack;
 		r->room = room;
 	}
-	r->stack[depth] = (struct open_call){
-		.start = frame->start,
-		.call_site =
-			frame->flags & IP_FRAME_JOINED ? 0 : ip_recording_call_site(r->payload),
-		.function = frame->function};
+	r->stack[depth] = *call;
 	r->depth = depth + 1;
-	for (size_t i = 0; i < r->nactive; i++) {
+	return 0;
+}
+
+/* A call begins, or goes on, at a time. */
+static void enter(struct reader *r, size_t depth, const struct open_call *call)
+{
+	if (r->skips)
+		return;
+	pass(r, call->start);
+	if (r->failed || depth > r->depth)
+		return;
+	r->failed = push(r, depth, call) < 0;
+	for (size_t i = 0; !r->failed && i < r->nactive; i++) {
 		const struct window *w = &r->windows[r->active[i]];
 
-		if (frame->start >= w->to || (w->within && frame->start == w->handover->start &&
-					      frame->function == w->handover->server))
-			continue;
-		add_open(r, w->calls, depth);
+		if (call->start < w->to && !(w->within && call->start == w->handover->start &&
+					     call->function == w->handover->server))
+			add_open(r, w->calls, depth);
 	}
+}
+
+static void on_opened(void *context, struct ip_frame *frame, size_t depth)
+{
+	struct reader *r = context;
+	const bool joined = frame->flags & IP_FRAME_JOINED;
+
+	enter(r, depth,
+	      &(struct open_call){.start = frame->start,
+				  .call_site = joined ? 0 : ip_recording_call_site(r->payload),
+				  .function = frame->function});
+}
+
+/* A coroutine goes on: what it has done before is told by then. */
+static void on_resumed(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
+{
+	enter(context, depth, &(struct open_call){.start = ts, .function = frame->function});
 }
 
 static void leave(struct reader *r, size_t depth, uint64_t ts)
 {
+	if (r->skips)
+		return;
 	pass(r, ts);
 	for (size_t i = 0; i < r->nactive; i++)
 		add(r, r->windows[r->active[i]].calls,
@@ -189,8 +208,11 @@ static void add_window(struct reader *r, struct ip_handover *h, bool within)
 
 int ip_handover_calls_read(struct ip_trace_reader *trace, struct ip_handovers *handovers)
 {
-	static const struct ip_frames_ops ops = {
-		.opened = on_opened, .left = on_left, .closed = on_closed, .values = on_values};
+	static const struct ip_frames_ops ops = {.opened = on_opened,
+						 .left = on_left,
+						 .resumed = on_resumed,
+						 .closed = on_closed,
+						 .values = on_values};
 	struct reader r = {.trace = trace, .run = SIZE_MAX};
 	const struct ip_trace_visitor visitor = {.ops = &ops, .context = &r, .run = on_run};
 	uint64_t events;

@@ -223,10 +223,11 @@ static int pair(struct reader *r, const struct ip_darc_operation *const *operati
 		}
 		if (!given || given->rule != s->rule || given->hash != s->hash)
 			continue;
-		/* it may be waited for by an operation that begins later */
+		/* It may be waited for by an operation that begins later. One that was over before
+		 * it was served has not waited for it. */
 		for (size_t i = given->run == s->run
 					? n
-					: operation_from(operations, n, given->run, given->tsc);
+					: operation_from(operations, n, given->run, s->tsc);
 		     i < n && operations[i]->run == given->run && operations[i]->start < s->end;
 		     i++)
 			if (add(r, ret, given, s, operations[i]) < 0)

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "analysis/callstack/open_calls.h"
 #include "analysis/darc/handover_calls.h"
 #include "analysis/darc/handover_pairs.h"
 #include "common/cleanup.h"
@@ -35,10 +36,6 @@ struct reader {
 	size_t run;
 	uint64_t last; /* the time of the thread's last event */
 	size_t waits;  /* the first handover of the run that may still be waited for */
-	/* the functions that are open in the thread */
-	uint32_t *stack;
-	size_t depth, room;
-	bool failed;
 };
 
 static uint64_t common_of(const struct ip_handover *h, const struct time *t)
@@ -59,11 +56,11 @@ static bool ends_with_it(const struct reader *r, const struct ip_handover *h, co
 }
 
 /* The thread has an event: the time since its last one may be a wait. */
-static void pass(struct reader *r, uint64_t ts)
+static void on_pass(void *context, const uint32_t *innermost, uint64_t ts)
 {
+	struct reader *r = context;
 	const struct ip_handover *items = r->found->items;
-	const struct time now = {
-		.from = r->last, .to = ts, .in = r->depth ? r->stack[r->depth - 1] : 0};
+	const struct time now = {.from = r->last, .to = ts, .in = innermost ? *innermost : 0};
 
 	/* operations of a thread follow one another */
 	while (r->waits < r->found->n && items[r->waits].run == r->run &&
@@ -84,57 +81,25 @@ static void pass(struct reader *r, uint64_t ts)
 	r->last = ts > r->last ? ts : r->last;
 }
 
-static void on_run(void *context, const struct ip_thread_packets *run)
+/* Threads that hand nothing over are skipped. */
+static bool on_run(void *context, const struct ip_thread_packets *run)
 {
 	struct reader *r = context;
 
 	r->run = run - r->trace->runs;
 	r->last = run->begin;
 	r->waits = ip_handovers_at(r->found, r->run, 0);
-	r->depth = 0;
+	return r->waits < r->found->n && r->found->items[r->waits].run == r->run;
 }
 
-static void on_opened(void *context, struct ip_frame *frame, size_t depth)
+/* The number of a call is its function. */
+static int on_opened(void *context, const struct ip_frame *frame, const uint32_t *above,
+		     uint32_t *ret)
 {
-	struct reader *r = context;
-
-	pass(r, frame->start);
-	if (r->failed || depth > r->depth)
-		return;
-	if (depth == r->room) {
-		const size_t room = r->room ? 2 * r->room : 64;
-		uint32_t *stack = reallocarray(r->stack, room, sizeof(*stack));
-
-		if (!stack) {
-			r->failed = true;
-			ip_error("out of memory");
-			return;
-		}
-		r->stack = stack;
-		r->room = room;
-	}
-	r->stack[depth] = frame->function;
-	r->depth = depth + 1;
-}
-
-static void leave(struct reader *r, size_t depth, uint64_t ts)
-{
-	pass(r, ts);
-	r->depth = depth < r->depth ? depth : r->depth;
-}
-
-static void on_left(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
-{
-	(void)frame;
-	leave(context, depth, ts);
-}
-
-static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
-		      enum ip_frame_end how)
-{
-	(void)frame;
-	if (how != IP_END_UNWOUND) /* else it was left before */
-		leave(context, depth, end);
+	(void)context;
+	(void)above;
+	*ret = frame->function;
+	return 0;
 }
 
 /* Whether the thread was blocked for a while of the time that the wait and the serving have in
@@ -247,17 +212,14 @@ static int by_run(const void *left, const void *right)
 
 static int read_waits(struct reader *r, struct ip_trace_reader *trace)
 {
-	static const struct ip_frames_ops ops = {
-		.opened = on_opened, .left = on_left, .closed = on_closed};
-	const struct ip_trace_visitor visitor = {.ops = &ops, .context = r, .run = on_run};
+	static const struct ip_open_calls_ops ops = {
+		.run = on_run, .pass = on_pass, .opened = on_opened};
 	uint64_t events;
-	int ret;
 
 	r->times = calloc(r->found->n + 1, sizeof(*r->times));
 	if (!r->times)
 		return ip_error("out of memory");
-	ret = ip_trace_reader_visit(trace, &visitor, &events);
-	return r->failed ? -1 : ret;
+	return ip_open_calls_read(trace, &ops, r, 0, &events);
 }
 
 int ip_handovers_find(struct ip_trace_reader *trace, const struct ip_handover_rule *rules,
@@ -286,7 +248,6 @@ int ip_handovers_find(struct ip_trace_reader *trace, const struct ip_handover_ru
 		code = read_waits(&r, trace);
 	if (code == 0)
 		code = choose(&r, waits);
-	free(r.stack);
 	free(r.times);
 	return code == 0 ? ip_handover_calls_read(trace, ret) : -1;
 }

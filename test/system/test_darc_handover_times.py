@@ -5,6 +5,7 @@ traces that are made up.
 """
 
 import json
+import os
 import pathlib
 import sys
 
@@ -325,6 +326,58 @@ def test_given_before_the_operation(me):
     assert us(nodes["serve wait_for !run_job"]) == us(nodes["serve wait_for"]) == 3000
     (path,) = document["paths"]
     assert path["path"] == ["serve", "wait_for", "run_job", "look_up"]
+
+
+def test_what_nobody_waits_for_takes_no_memory(me):
+    """Each operation hands an object over that is served far later, when they are all over."""
+    t = Times()
+    for number in range(2500):
+        t.ours.call("serve")
+        t.push(number)
+        t.trace.now += 2000 if number % 10 == 3 else 20
+        t.ours.ret()
+        t.trace.now += 5
+    for number in range(2500):
+        t.other.call("run_job", values=t.value(number))
+        t.trace.now += 1
+        t.other.ret()
+    directory = t.trace.write(me.dir() / "trace")
+    search = me.popen(
+        [me.iprobe_path, "darc", "-f", "serve", "--slower-than", "1ms", "--json", *RULE, directory]
+    )
+    document = json.load(search.stdout)
+    _, status, used = os.wait4(search.pid, 0)
+    search.returncode = os.waitstatus_to_exitcode(status)
+    assert search.returncode == 0 and document["state"] == "root cause found"
+    assert not [n for n in document["ftree"] if "handover" in n]
+    assert used.ru_maxrss < 100 << 10, used.ru_maxrss
+
+
+def test_served_by_a_coroutine(me):
+    """It is left while another one runs, and goes on: its calls behind that are its own."""
+    t = Times()
+
+    def one(number, slow):
+        t.push(number % 4)
+        t.ours.call("wait_for")
+        t.other.call("run_job", values=t.value(number % 4))
+        t.other.call("begin")
+        t.trace.now += 10
+        t.other.ret()
+        t.other.switch("second", top=0x7F0000100000)
+        t.other.call("others")
+        t.trace.now += 20
+        t.other.ret()
+        t.other.switch("main")
+        t.other.call("look_up")
+        t.trace.now += 3000 if slow else 100
+        t.other.ret()
+        t.other.ret()
+        t.ours.ret()
+
+    t.requests(one)
+    (path,) = t.searched(me)["paths"]
+    assert path["path"][-1] == "look_up", path
 
 
 def test_served_by_a_call_that_has_no_end(me):
