@@ -66,10 +66,7 @@ static void begin(struct reader *r, const struct ip_darc_call_end *call)
 	r->run = call->run;
 	r->operation = call->operation;
 	r->calls.n = r->calls.left_out = 0;
-	r->wanted = false;
-	for (size_t i = 0; i < r->n; i++)
-		r->wanted |= r->operations[i]->run == call->run &&
-			     r->operations[i]->start == call->operation;
+	r->wanted = ip_darc_may_be_of(call, r->operations, r->n);
 }
 
 /* F0 itself has ended. */
@@ -77,9 +74,7 @@ static void end(struct reader *r, const struct ip_darc_call_end *call)
 {
 	size_t i = 0;
 
-	while (i < r->n &&
-	       (r->operations[i]->run != call->run || r->operations[i]->start != call->operation ||
-		r->operations[i]->ticks != call->end - call->start || r->ret[i].items))
+	while (i < r->n && (!ip_darc_is_operation(call, r->operations[i]) || r->ret[i].items))
 		i++;
 	if (i < r->n) {
 		keep_longest(r);

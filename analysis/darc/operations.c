@@ -354,6 +354,22 @@ int ip_darc_operations_add(struct ip_darc_operations *o, const struct ip_darc_op
 	return 0;
 }
 
+bool ip_darc_may_be_of(const struct ip_darc_call_end *call,
+		       const struct ip_darc_operation *const *operations, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (operations[i]->run == call->run && operations[i]->start == call->operation)
+			return true;
+	return false;
+}
+
+bool ip_darc_is_operation(const struct ip_darc_call_end *call, const struct ip_darc_operation *o)
+{
+	/* where the clock is coarse, several of a thread may begin at the same time */
+	return o->run == call->run && o->start == call->operation &&
+	       o->ticks == call->end - call->start;
+}
+
 const struct ip_darc_call *ip_darc_callee(const struct ip_darc_call *call, uint32_t node)
 {
 	const struct ip_darc_call *c = call ? call->callees : NULL;

@@ -121,6 +121,13 @@ void ip_darc_operations_clear(struct ip_darc_operations *operations);
 int ip_darc_operations_add(struct ip_darc_operations *operations,
 			   const struct ip_darc_operation *operation);
 
+/* Whether calls that end belong to one of n operations, as far as is known before F0 ends; and
+ * whether the call of F0 that has ended is an operation. */
+bool ip_darc_may_be_of(const struct ip_darc_call_end *call,
+		       const struct ip_darc_operation *const *operations, size_t n);
+bool ip_darc_is_operation(const struct ip_darc_call_end *call,
+			  const struct ip_darc_operation *operation);
+
 /* The callee of a call at a node; NULL: none. call may be NULL. */
 const struct ip_darc_call *ip_darc_callee(const struct ip_darc_call *call, uint32_t node);
 

@@ -73,10 +73,7 @@ static void begin(struct reader *r, const struct ip_darc_call_end *call)
 	forget(r);
 	r->run = call->run;
 	r->operation = call->operation;
-	r->wanted = false;
-	for (size_t i = 0; i < r->n; i++)
-		r->wanted |= r->operations[i]->run == call->run &&
-			     r->operations[i]->start == call->operation;
+	r->wanted = ip_darc_may_be_of(call, r->operations, r->n);
 }
 
 static int copy_points(const struct ip_open_call *open, struct ip_node_value *ret)
@@ -133,9 +130,10 @@ static int keep(struct reader *r, const struct ip_darc_call_end *call)
 	r->bytes -= taken(v);
 	free_points(v);
 	v->ticks = ticks;
-	fits = r->bytes + size_of(&open->entry, open->points, open->npoints) +
-		       (call->result ? IP_PAYLOAD_MAX * sizeof(*call->result) : 0) <=
-	       IP_NODE_VALUES_MOST;
+	fits = !call->node ||
+	       r->bytes + size_of(&open->entry, open->points, open->npoints) +
+			       (call->result ? IP_PAYLOAD_MAX * sizeof(*call->result) : 0) <=
+		       IP_NODE_VALUES_MOST;
 	r->values.left_out |= !fits;
 	open = fits ? open : &nothing;
 	if (ip_kept_values_set(&v->args, ip_kept_values_get(&open->entry)) < 0 ||
@@ -175,9 +173,7 @@ static void end(struct reader *r, const struct ip_darc_call_end *call)
 {
 	size_t i = 0;
 
-	while (i < r->n &&
-	       (r->operations[i]->run != call->run || r->operations[i]->start != call->operation ||
-		r->operations[i]->ticks != call->end - call->start || r->ret[i].items))
+	while (i < r->n && (!ip_darc_is_operation(call, r->operations[i]) || r->ret[i].items))
 		i++;
 	if (i < r->n) {
 		drop_empty(r);

@@ -10,7 +10,7 @@
 #include "analysis/darc/operations.h"
 #include "analysis/darc/values/open_values.h"
 
-/* Bytes of the values of all operations: those that come later are left out. */
+/* Bytes of the values of all operations: those that come later are left out, but those of F0. */
 #define IP_NODE_VALUES_MOST (16u << 20)
 
 /* What came with the entry, the exit and the points of a call; of a point that came several times,

@@ -65,11 +65,11 @@ struct cli_compare_node *cli_compare_nodes(const struct cli_compare_calls *c,
 struct cli_compare_values cli_compare_values_of(const struct cli_compare_calls *c, size_t number,
 						uint32_t node)
 {
-	return (struct cli_compare_values){
-		.session = c->trace->trace->session,
-		.names = c->trace->names,
-		.slow = ip_node_values_find(&c->node_values[number], node),
-		.usual = ip_node_values_find(&c->node_values[c->nslow], node)};
+	return (struct cli_compare_values){.session = c->trace->trace->session,
+					   .names = c->trace->names,
+					   .slow = ip_node_values_find(&c->values[number], node),
+					   .usual =
+						   ip_node_values_find(&c->values[c->nslow], node)};
 }
 
 /* The operations of a range, the slowest first. The caller frees the array. */
@@ -128,30 +128,22 @@ static int show(struct cli_compare_calls *c)
 {
 	const size_t n = c->nslow + 1;
 	const struct ip_darc_operation **operations = calloc(n, sizeof(*operations));
-	struct ip_operation_values *values = calloc(n, sizeof(*values));
-	struct ip_node_values *node_values = calloc(n, sizeof(*node_values));
-	int ret = operations && values && node_values ? 0 : ip_error("out of memory");
+	struct ip_node_values *values = calloc(n, sizeof(*values));
+	int ret = operations && values ? 0 : ip_error("out of memory");
 
 	if (ret == 0) {
 		memcpy(operations, c->slow, c->nslow * sizeof(*operations));
 		operations[c->nslow] = c->usual;
 		c->values = values;
-		ret = ip_operation_values_read(c->trace->trace,
-					       c->trace->search.ftree.nodes[0].function, operations,
-					       n, values);
-		c->node_values = node_values;
-	}
-	if (ret == 0)
 		ret = ip_node_values_read(c->trace->trace,
 					  (struct ip_ftree *)&c->trace->search.ftree,
-					  c->options->depth, operations, n, node_values);
+					  c->options->depth, operations, n, values);
+	}
 	if (ret == 0)
 		ret = c->options->json ? cli_compare_json(c) : cli_compare_text(c);
 	if (ret == 0 && c->options->html)
 		ret = cli_compare_html(c, c->options->html);
-	ip_node_values_clear(node_values, n);
-	free(node_values);
-	ip_operation_values_clear(values, n);
+	ip_node_values_clear(values, n);
 	free(values);
 	free(operations);
 	return ret;

@@ -8,7 +8,6 @@
 #define IP_CLI_COMPARE_CALLS_H
 
 #include "analysis/darc/values/node_values.h"
-#include "analysis/darc/values/operation_values.h"
 #include "cli/darc/compare/compare_values.h"
 #include "cli/darc/darc_load.h"
 
@@ -33,9 +32,8 @@ struct cli_compare_calls {
 	const struct ip_darc_operation **slow; /* the slowest first */
 	size_t nslow;
 	const struct ip_darc_operation *usual; /* of the median */
-	/* what came with them: with each slow one, and with the usual one behind these */
-	const struct ip_operation_values *values;
-	const struct ip_node_values *node_values; /* the same, of the calls within them */
+	/* what came with the calls in each slow one, and in the usual one behind these */
+	const struct ip_node_values *values;
 };
 
 /* The nodes of a slow call and the usual one, by the size of their difference. The caller frees the

@@ -55,11 +55,19 @@ static uint64_t ns_of(const struct cli_compare_calls *c, uint64_t ticks)
 	return ip_recording_ns(c->trace->trace->session, ticks);
 }
 
+/* A call of F0 with its values. number: of values. */
+static struct ip_slow_call with_values(const struct cli_compare_calls *c, size_t number)
+{
+	const struct ip_node_value *v = ip_node_values_find(&c->values[number], 0);
+
+	return (struct ip_slow_call){.args = v && v->args.size ? v->args.words : NULL,
+				     .result = v && v->result.size ? v->result.words : NULL};
+}
+
 /* The call with its values: handle_request(uri="/a") = 0. NULL with an error. number: of values. */
 static char *call_text(const struct cli_compare_calls *c, size_t number)
 {
-	const struct ip_slow_call call = {.args = c->values[number].args,
-					  .result = c->values[number].result};
+	const struct ip_slow_call call = with_values(c, number);
 	char *text = cli_call_text(
 		c->trace->trace->session,
 		ip_names_shown(c->trace->names, c->trace->search.ftree.nodes[0].function), &call);
@@ -178,7 +186,7 @@ static int print_call(const struct cli_compare_calls *c, size_t number)
 
 static bool has_values(const struct cli_compare_calls *c)
 {
-	return c->values[c->nslow].args || c->values[c->nslow].result;
+	return ip_node_values_find(&c->values[c->nslow], 0) != NULL;
 }
 
 int cli_compare_text(const struct cli_compare_calls *c)
@@ -208,8 +216,7 @@ int cli_compare_text(const struct cli_compare_calls *c)
 static void json_call(struct ip_json *j, const char *key, const struct cli_compare_calls *c,
 		      const struct ip_darc_operation *o, size_t number)
 {
-	const struct ip_slow_call call = {.args = c->values[number].args,
-					  .result = c->values[number].result};
+	const struct ip_slow_call call = with_values(c, number);
 
 	ip_json_object(j, key);
 	ip_json_uint(j, "duration_ns", ns_of(c, o->ticks));
@@ -282,7 +289,7 @@ static int json_comparison(struct ip_json *j, const struct cli_compare_calls *c,
 	ip_json_object(j, NULL);
 	json_call(j, "slow", c, slow, number);
 	ip_json_int(j, "difference_ns", difference(c, slow->ticks, c->usual->ticks));
-	if (c->node_values[number].left_out || c->node_values[c->nslow].left_out)
+	if (c->values[number].left_out || c->values[c->nslow].left_out)
 		ip_json_bool(j, "values_left_out", true);
 	ip_json_array(j, "nodes");
 	for (size_t i = 0; ret == 0 && i < n && i < c->options->filter->limit; i++) {
