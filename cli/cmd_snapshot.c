@@ -88,7 +88,7 @@ static int snapshot_of(const struct arguments *a, pid_t pid, const char *dir)
 
 	if (code >= 0)
 		return code;
-	if (ip_session_ask_snapshot(pid, 0, dir, &done) < 0)
+	if (ip_session_ask_snapshot(pid, 0, dir, NULL, &done) < 0)
 		return cli_fail();
 	path = shown(dir);
 	if (!path) {

@@ -72,10 +72,10 @@ int ip_collector_overwrite(struct ip_collector *c)
 	return ip_flight_recorder_begin(c);
 }
 
-int ip_collector_snapshot(struct ip_collector *c, struct ip_trace *trace,
+int ip_collector_snapshot(struct ip_collector *c, struct ip_trace *trace, uint64_t since,
 			  struct ip_flight_recorder_counts *ret)
 {
-	return ip_flight_recorder_snapshot(c, trace, ret);
+	return ip_flight_recorder_snapshot(c, trace, since, ret);
 }
 
 int ip_collector_finish(struct ip_collector *c)

@@ -65,8 +65,8 @@ struct ip_hot;
 void ip_collector_set_hot(struct ip_collector *c, struct ip_hot *hot);
 /* The session overwrites (flight_recorder.h). To be called before the gate opens. */
 int ip_collector_overwrite(struct ip_collector *c);
-/* Writes what the rings hold now into another trace. */
-int ip_collector_snapshot(struct ip_collector *c, struct ip_trace *trace,
+/* Writes what the rings hold now into another trace. since: ip_flight_recorder_snapshot(). */
+int ip_collector_snapshot(struct ip_collector *c, struct ip_trace *trace, uint64_t since,
 			  struct ip_flight_recorder_counts *ret);
 /* To be called after the last flush. In a session that overwrites it writes what has been kept. */
 int ip_collector_finish(struct ip_collector *c);

@@ -273,9 +273,34 @@ static int write_packet(struct ip_collector *c, struct ip_trace *trace, const st
 	return 0;
 }
 
-/* Does steps 2 to 4 for one slot, whose sub-buffers are c->ready[0..n). */
-static int copy_slot(struct ip_collector *c, uint32_t index, size_t n, struct packets *list,
-		     struct ip_flight_recorder_counts *ret)
+/* The time of the first event of a sub-buffer, as far as it is there: what the target may have
+ * written. 0: unknown. */
+static uint64_t begin_of(const struct ip_collector *c, uint32_t subbuf)
+{
+	const uint64_t *words =
+		(const uint64_t *)(c->area->data + (uint64_t)subbuf * IP_SUBBUF_SIZE);
+	const uint64_t first = __atomic_load_n(&words[1], __ATOMIC_ACQUIRE);
+
+	/* the first record of a sub-buffer is an extended one */
+	return (first & 7) == IP_ID_EXTENDED ? first >> 32 | words[2] << 32 : 0;
+}
+
+/* Whether the i-th of n sub-buffers has ended before a time: the next one begins before it. One
+ * that its thread takes away meanwhile begins later then. */
+static bool has_ended(const struct ip_collector *c, size_t i, size_t n, uint64_t since)
+{
+	uint64_t next;
+
+	if (i + 1 >= n || c->ready[i + 1].ordinal != c->ready[i].ordinal + 1)
+		return false;
+	next = begin_of(c, c->ready[i + 1].subbuf);
+	return next && next < since;
+}
+
+/* Does steps 2 to 4 for one slot, whose sub-buffers are c->ready[0..n), but for those that have
+ * ended before a time. */
+static int copy_slot(struct ip_collector *c, uint32_t index, size_t n, uint64_t since,
+		     struct packets *list, struct ip_flight_recorder_counts *ret)
 {
 	const struct ip_ready *ready = c->ready;
 	const struct ip_slot *slot = &c->area->slots[index];
@@ -294,6 +319,8 @@ static int copy_slot(struct ip_collector *c, uint32_t index, size_t n, struct pa
 		struct ip_checked_records found;
 		struct packet *p;
 
+		if (since && has_ended(c, i, n, since))
+			continue;
 		copy_words(c, r->subbuf, words);
 		/* 3. */
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -370,7 +397,7 @@ static int copy_slot(struct ip_collector *c, uint32_t index, size_t n, struct pa
 	return 0;
 }
 
-int ip_flight_recorder_snapshot(struct ip_collector *c, struct ip_trace *trace,
+int ip_flight_recorder_snapshot(struct ip_collector *c, struct ip_trace *trace, uint64_t since,
 				struct ip_flight_recorder_counts *ret)
 {
 	struct packets list;
@@ -390,10 +417,11 @@ int ip_flight_recorder_snapshot(struct ip_collector *c, struct ip_trace *trace,
 			continue;
 		ip_drain_meet(c, i);
 		n = list_subbufs(c, i);
-		done = copy_slot(c, i, n, &list, ret);
+		done = copy_slot(c, i, n, since, &list, ret);
 	}
 	for (const struct packet *p = c->recorder->kept.first; p && done == 0; p = p->next)
-		done = write_packet(c, trace, p, &ret->events);
+		if (p->end >= since)
+			done = write_packet(c, trace, p, &ret->events);
 	for (const struct packet *p = list.first; p && done == 0; p = p->next)
 		if (p->n)
 			done = write_packet(c, trace, p, &ret->events);

@@ -58,8 +58,10 @@ void ip_flight_recorder_share(struct ip_collector *c);
 /* Limits the memory for the events of ended threads. */
 void ip_flight_recorder_trim(struct ip_collector *c);
 
-/* Writes the current contents into trace. The threads go on. */
-int ip_flight_recorder_snapshot(struct ip_collector *c, struct ip_trace *trace,
+/* Writes the current contents into trace. The threads go on. since: what is known to have ended
+ * before this time of the session's clock is left out, by whole packets; it counts neither as lost
+ * nor as overwritten. 0: nothing is. */
+int ip_flight_recorder_snapshot(struct ip_collector *c, struct ip_trace *trace, uint64_t since,
 				struct ip_flight_recorder_counts *ret);
 /* To be called at the end, when all claims are released: writes what was kept into the session's
  * own trace. */

@@ -269,11 +269,13 @@ int ip_session_run(char **argv, const char *runtime, const struct ip_session_opt
 
 /* Asks the session of the target, which must be one with --overwrite, to write what its rings hold
  * now. by: the iprobe that must have the session; 0: whichever has it. dir: path of the new
- * directory as the caller sees it. 0, or -1 with an error. */
+ * directory as the caller sees it. since: what ended before then may be left out; NULL: nothing is.
+ * 0, or -1 with an error. */
 struct ip_session_snapshot {
 	uint64_t events, lost, invalid, overwritten, torn;
 };
-int ip_session_ask_snapshot(pid_t pid, pid_t by, const char *dir, struct ip_session_snapshot *ret);
+int ip_session_ask_snapshot(pid_t pid, pid_t by, const char *dir,
+			    const struct ip_clock_reading *since, struct ip_session_snapshot *ret);
 
 /* Does the same as ip_session_ask_counts(), of a target that may have no session: returns 1 then.
  * Tries for some seconds if the session does not listen. */

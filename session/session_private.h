@@ -284,15 +284,16 @@ int ip_session_serve_counts(struct ip_session *s);
 /* Writes what the session's program does into a memory. 0, or -1 with an error. state_request.c */
 int ip_session_serve_description(struct ip_session *s, int memory);
 /* Asks the session of a process for something that is no change. by: as of ip_control_ask().
- * directory: a descriptor to pass
- * along; -1: none. nobody: for the error message if there is no session: what the user can do.
- * *ret_text: the caller frees it. 0, or -1 with an error. counts_request.c */
-int ip_session_request(pid_t pid, pid_t by, uint32_t flags, const char *text, int directory,
-		       const char *nobody, struct ip_control_reply *ret, char **ret_text);
+ * request: its flags, and what goes with these. directory: a descriptor to pass along; -1: none.
+ * nobody: for the error message if there is no session: what the user can do. *ret_text: the caller
+ * frees it. 0, or -1 with an error. counts_request.c */
+int ip_session_request(pid_t pid, pid_t by, const struct ip_control_request *request,
+		       const char *text, int directory, const char *nobody,
+		       struct ip_control_reply *ret, char **ret_text);
 /* Serves a request for a snapshot, which is to be made in the directory by that name. 0, or -1 with
  * an error. */
 int ip_session_snapshot(struct ip_session *s, int directory, const char *name,
-			struct ip_control_reply *reply);
+			const struct ip_control_request *request, struct ip_control_reply *reply);
 
 void ip_session_clear(struct ip_session *s);
 

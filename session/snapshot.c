@@ -15,10 +15,10 @@
 #include "session/kernel_events.h"
 #include "session/session_private.h"
 
-static int write_snapshot(struct ip_session *s, struct ip_trace *trace,
+static int write_snapshot(struct ip_session *s, struct ip_trace *trace, uint64_t since,
 			  struct ip_flight_recorder_counts *counts)
 {
-	if (ip_collector_snapshot(s->collector, trace, counts) < 0)
+	if (ip_collector_snapshot(s->collector, trace, since, counts) < 0)
 		return -1;
 	ip_trace_add_overwritten(trace, counts->overwritten);
 	ip_session_add_names(s, trace);
@@ -29,8 +29,10 @@ static int write_snapshot(struct ip_session *s, struct ip_trace *trace,
 }
 
 int ip_session_snapshot(struct ip_session *s, int directory, const char *name,
-			struct ip_control_reply *reply)
+			const struct ip_control_request *request, struct ip_control_reply *reply)
 {
+	const uint64_t since = ip_clock_selected() == IP_CLOCK_MONOTONIC ? request->since_raw_ns
+									 : request->since_tsc;
 	const char *program = ip_controllers_program(s);
 	struct ip_dir_place place;
 	struct ip_flight_recorder_counts counts;
@@ -61,7 +63,7 @@ int ip_session_snapshot(struct ip_session *s, int directory, const char *name,
 	ip_delegation_take_up(down);
 	if (made < 0)
 		return -1;
-	if (write_snapshot(s, trace, &counts) < 0) {
+	if (write_snapshot(s, trace, since, &counts) < 0) {
 		_cleanup_free_ char *why = strdup(ip_error_message());
 
 		ip_trace_discard(trace);
@@ -76,8 +78,12 @@ int ip_session_snapshot(struct ip_session *s, int directory, const char *name,
 	return 0;
 }
 
-int ip_session_ask_snapshot(pid_t pid, pid_t by, const char *dir, struct ip_session_snapshot *ret)
+int ip_session_ask_snapshot(pid_t pid, pid_t by, const char *dir,
+			    const struct ip_clock_reading *since, struct ip_session_snapshot *ret)
 {
+	const struct ip_control_request request = {.flags = IP_CONTROL_SNAPSHOT,
+						   .since_tsc = since ? since->tsc : 0,
+						   .since_raw_ns = since ? since->raw_ns : 0};
 	_cleanup_free_ char *text = NULL, *nobody = NULL;
 	struct ip_control_reply reply;
 	struct ip_dir_place place;
@@ -89,8 +95,8 @@ int ip_session_ask_snapshot(pid_t pid, pid_t by, const char *dir, struct ip_sess
 	}
 	if (ip_dir_locate(dir, &place) < 0)
 		return -1;
-	done = ip_session_request(pid, by, IP_CONTROL_SNAPSHOT, place.name, place.parent, nobody,
-				  &reply, &text);
+	done = ip_session_request(pid, by, &request, place.name, place.parent, nobody, &reply,
+				  &text);
 	ip_dir_place_close(&place);
 	if (done < 0)
 		return -1;

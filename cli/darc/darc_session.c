@@ -242,7 +242,7 @@ int cli_darc_session_write(struct cli_darc_session *s, uint64_t *ret_overwritten
 	while (!strcmp(next, s->moment) || !strcmp(next, s->kept));
 	ip_dir_remove(s->trace.lock, strrchr(next, '/') + 1);
 	if (check_session(s) < 0 ||
-	    ip_session_ask_snapshot(s->options.pid, s->child, next, &done) < 0)
+	    ip_session_ask_snapshot(s->options.pid, s->child, next, &s->changed, &done) < 0)
 		return -1;
 	memcpy(s->moment, next, sizeof(s->moment));
 	*ret_overwritten = done.overwritten;

@@ -258,7 +258,7 @@ static int read_process(struct cli_top_kernel *kernel, struct cli_top_kernel_pro
 		dir = NULL;
 		return ip_error("out of memory");
 	}
-	if (ip_session_ask_snapshot(p->pid, 0, dir, &done) < 0)
+	if (ip_session_ask_snapshot(p->pid, 0, dir, NULL, &done) < 0)
 		return -1;
 	ret = read_trace(kernel, p, names, dir, counts->before->tsc, counts->now->tsc);
 	remove_snapshot(dir);

@@ -34,7 +34,7 @@
 
 #include "hotpatcher/shm/area.h"
 
-#define IP_CONTROL_MAGIC    0x3574736575716572ull /* "request5" */
+#define IP_CONTROL_MAGIC    0x3674736575716572ull /* "request6" */
 #define IP_CONTROL_TEXT_MAX (96u << 10)		  /* bytes of text: a packet is not split */
 #define IP_CONTROL_STOPS    16u
 
@@ -59,6 +59,8 @@ struct ip_control_request {
 	uint32_t string_limit;
 	uint32_t reserved; /* 0 */
 	uint64_t max_stop_ns;
+	/* of a snapshot: what ended before is left out; the time by both clocks, 0: nothing */
+	uint64_t since_tsc, since_raw_ns;
 };
 
 /* After the struct comes the text: the reason if the request failed; else the trace directory, a

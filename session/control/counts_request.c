@@ -93,14 +93,16 @@ static int request_of(pid_t pid, pid_t by, struct ip_control_request request, co
 	return done;
 }
 
-int ip_session_request(pid_t pid, pid_t by, uint32_t flags, const char *text, int directory,
-		       const char *nobody, struct ip_control_reply *ret, char **ret_text)
+int ip_session_request(pid_t pid, pid_t by, const struct ip_control_request *request,
+		       const char *text, int directory, const char *nobody,
+		       struct ip_control_reply *ret, char **ret_text)
 {
-	const struct ip_control_request request = {
-		.magic = IP_CONTROL_MAGIC, .flags = flags, .max_stop_ns = 1};
+	struct ip_control_request whole = *request;
 	size_t size;
 
-	return request_of(pid, by, request, text, directory, nobody, ret, ret_text, &size) ? -1 : 0;
+	whole.magic = IP_CONTROL_MAGIC;
+	whole.max_stop_ns = 1;
+	return request_of(pid, by, whole, text, directory, nobody, ret, ret_text, &size) ? -1 : 0;
 }
 
 int ip_session_ask_change(pid_t pid, pid_t by, const char *selection, uint64_t max_stop_ns,
@@ -126,9 +128,10 @@ int ip_session_ask_change(pid_t pid, pid_t by, const char *selection, uint64_t m
 
 int ip_session_ask_counts(pid_t pid, char **ret_dir)
 {
+	const struct ip_control_request request = {.flags = IP_CONTROL_COUNTS};
 	struct ip_control_reply reply;
 
-	return ip_session_request(pid, 0, IP_CONTROL_COUNTS, "", -1,
+	return ip_session_request(pid, 0, &request, "", -1,
 				  "iprobe attach --payload hist begins one", &reply, ret_dir);
 }
 

@@ -91,7 +91,7 @@ void ip_session_serve(void *context, const struct ip_control_request *request,
 	_cleanup_free_ char *unused = NULL;
 
 	if (request->flags & IP_CONTROL_SNAPSHOT) {
-		reply->failed = ip_session_snapshot(s, directory, selection, reply) < 0;
+		reply->failed = ip_session_snapshot(s, directory, selection, request, reply) < 0;
 		*text_size = snprintf(text, IP_CONTROL_TEXT_MAX, "%s",
 				      reply->failed ? ip_error_message() : selection);
 		return;

@@ -31,13 +31,14 @@ int ip_session_ask_description(pid_t pid, size_t most, char **ret_text, size_t *
 {
 	_cleanup_close_ int memory =
 		memfd_create("iprobe-description", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	const struct ip_control_request request = {.flags = IP_CONTROL_DESCRIBE};
 	_cleanup_free_ char *answer = NULL, *text = NULL;
 	struct ip_control_reply reply;
 	struct stat st;
 
 	if (memory < 0)
 		return ip_error_errno("cannot make memory for the answer");
-	if (ip_session_request(pid, 0, IP_CONTROL_DESCRIBE, "", memory,
+	if (ip_session_request(pid, 0, &request, "", memory,
 			       "iprobe darc -f F0 PID begins a search", &reply, &answer) < 0)
 		return -1;
 	if (fstat(memory, &st) < 0 || (uint64_t)st.st_size > most)

@@ -56,13 +56,18 @@ static void put_current(uint32_t slot, uint32_t subbuf, uint64_t ordinal, uint32
 	r.area->subbufs[subbuf].surplus = IP_EXT_WORDS - 1;
 }
 
-static struct ip_flight_recorder_counts snapshot(void)
+static struct ip_flight_recorder_counts snapshot_since(uint64_t since)
 {
 	struct ip_flight_recorder_counts counts;
 
-	if (ip_collector_snapshot(r.collector, copy.trace, &counts) < 0)
+	if (ip_collector_snapshot(r.collector, copy.trace, since, &counts) < 0)
 		fail_msg("%s", ip_error_message());
 	return counts;
+}
+
+static struct ip_flight_recorder_counts snapshot(void)
+{
+	return snapshot_since(0);
 }
 
 static struct ip_collector_stats stats(void)
@@ -117,6 +122,41 @@ static void test_snapshots(void **state)
 	assert_int_equal(r.area->subbufs[3].state, IP_SUBBUF_OWNED);
 	assert_int_equal(snapshot().events, counts.events);
 	assert_int_equal(stats().events, 0);
+}
+
+/* What has ended before a time is left out; what may have something from then on is there. */
+static void test_since(void **state)
+{
+	struct ip_flight_recorder_counts counts;
+	struct ip_packet_header h;
+
+	(void)state;
+	r.area->slots[SLOT].tail = IP_TAIL(3, 1000);
+	put_full(SLOT, 5, 3);
+	put_full(SLOT, 4, 4);
+	r.area->slots[SLOT].lost = 7;
+	put_current(SLOT, 3, 5, 100);
+	/* in the second one */
+	counts = snapshot_since(TIME + 4 * IP_SUBBUF_WORDS + 1);
+	assert_int_equal(counts.events, EVENTS + 97);
+	assert_int_equal(counts.overwritten, 1000);
+	assert_int_equal(counts.lost, 7);
+	assert_true(fake_packet(&copy, SLOT, 0, &h));
+	assert_int_equal(h.timestamp_begin, TIME + 4 * IP_SUBBUF_WORDS);
+	assert_int_equal(h.events_discarded, 1000);
+	/* where the next one begins just then, an event of the one before may have the same time */
+	assert_int_equal(snapshot_since(TIME + 4 * IP_SUBBUF_WORDS).events, 2 * EVENTS + 97);
+	assert_int_equal(snapshot_since(TIME + 9 * IP_SUBBUF_WORDS).events, 97);
+	/* its first word tells no time: a hook has yet to fill it, or the target has written it */
+	fake_words(&r, 4)[1] = 0;
+	assert_int_equal(snapshot_since(TIME + 4 * IP_SUBBUF_WORDS + 1).events, EVENTS + 97);
+	assert_true(fake_packet(&copy, SLOT, 6, &h));
+	assert_int_equal(h.timestamp_begin, TIME + 3 * IP_SUBBUF_WORDS);
+	/* of threads that have ended as well */
+	ip_drain_meet(r.collector, SLOT);
+	assert_int_equal(ip_drain_slot(r.collector, SLOT, TIME + 99999), 0);
+	ip_drain_release(r.collector, SLOT);
+	assert_int_equal(snapshot_since(TIME + 5 * IP_SUBBUF_WORDS).events, 97);
 }
 
 /* A hook may still come back and fill its word, while the sub-buffer is not full. */
@@ -311,6 +351,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_nothing_is_drained, begin, end),
 		cmocka_unit_test_setup_teardown(test_snapshots, begin, end),
+		cmocka_unit_test_setup_teardown(test_since, begin, end),
 		cmocka_unit_test_setup_teardown(test_words_that_may_be_filled, begin, end),
 		cmocka_unit_test_setup_teardown(test_overwritten_after_the_copy, begin, end),
 		cmocka_unit_test_setup_teardown(test_torn_ones, begin, end),
