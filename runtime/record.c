@@ -74,7 +74,16 @@ _Static_assert(offsetof(struct ip_rt_private, place_last) == PRIVATE_PLACE_LAST 
 		       offsetof(struct ip_area_clock, now) == 0 &&
 		       IP_SESSION_MARK == SESSION_MARK && IP_MODE_CAREFUL == MODE_CAREFUL &&
 		       IP_MODE_COARSE == MODE_COARSE && IP_MODE_PAYLOADS == MODE_PAYLOADS &&
-		       IP_MODE_MONOTONIC == MODE_MONOTONIC &&
+		       IP_MODE_MONOTONIC == MODE_MONOTONIC && IP_MODE_SITES == MODE_SITES &&
+		       offsetof(struct ip_filters, nrules) == FILTERS_NRULES &&
+		       sizeof(struct ip_filter_rule) == 1 << RULE_SHIFT &&
+		       offsetof(struct ip_filter_rule, frame) == RULE_FRAME &&
+		       offsetof(struct ip_filter_rule, flags) == RULE_FLAGS &&
+		       IP_RULE_SITE == RULE_SITE &&
+		       sizeof(struct ip_subbuf) == 1 << SUBBUF_DESCRIPTOR_SHIFT &&
+		       offsetof(struct ip_subbuf, surplus) == SUBBUF_SURPLUS &&
+		       IP_PAYLOAD_HEAD + 1 == SITE_WORDS &&
+		       (IP_PROBE_ENTRY + IP_ID_PAYLOAD_BASE) << 3 == (SITE_KIND ^ IP_ID_EXTENDED) &&
 		       offsetof(struct ip_meters, top) == METERS_TOP &&
 		       offsetof(struct ip_meters, frames) == METERS_FRAMES &&
 		       sizeof(struct ip_meters_frame) == METERS_FRAME &&

@@ -153,7 +153,10 @@ struct ip_area_header {
 /* The TSC is not reliable. Stamps are CLOCK_MONOTONIC_RAW in nanoseconds, read by a system call,
  * and every event goes through C. If may_read is 0, stamps come from struct ip_area_clock. */
 #define IP_MODE_MONOTONIC 16u
-#define IP_MODES_MARKED	  (IP_MODE_CAREFUL | IP_MODE_COARSE | IP_MODE_PAYLOADS | IP_MODE_MONOTONIC)
+/* with IP_MODE_CAREFUL: for call sites alone. Hooks record these in line, as the runtime's
+ * arch/ARCH/record_paths.S tells; one that does not know this mode goes through C */
+#define IP_MODE_SITES	32u
+#define IP_MODES_MARKED (IP_MODE_CAREFUL | IP_MODE_COARSE | IP_MODE_PAYLOADS | IP_MODE_MONOTONIC)
 
 #define IP_SESSION_MARK		  0x80000000u /* no session's number has this bit */
 #define IP_SESSION_NUMBER(marked) ((marked) & ~IP_SESSION_MARK)

@@ -108,10 +108,21 @@ bool ip_filters_has_conditions(const struct ip_filter_options *o)
 	return o->requests && ip_value_requests_any(o->requests, IP_REQUEST_WHEN);
 }
 
-bool ip_filters_any(const struct ip_filter_options *o)
+/* Whether anything is left out. */
+static bool leaves_out(const struct ip_filter_options *o)
 {
 	return o->depth || o->min_duration_ns || o->nsamples || o->start.name || o->stop.name ||
-	       o->tids || o->names || o->callsite || ip_filters_has_conditions(o);
+	       o->tids || o->names || ip_filters_has_conditions(o);
+}
+
+bool ip_filters_any(const struct ip_filter_options *o)
+{
+	return o->callsite || leaves_out(o);
+}
+
+bool ip_filters_are_sites(const struct ip_filter_options *o)
+{
+	return o->callsite && !leaves_out(o);
 }
 
 void ip_filters_describe(const struct ip_filter_options *o,

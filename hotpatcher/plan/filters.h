@@ -53,6 +53,8 @@ struct ip_filter_rule *ip_filters_call_sites(const struct ip_plan *plan);
 
 /* Returns whether an option is set that needs a careful session (IP_MODE_CAREFUL). */
 bool ip_filters_any(const struct ip_filter_options *options);
+/* Returns whether call sites alone make it careful (IP_MODE_SITES). */
+bool ip_filters_are_sites(const struct ip_filter_options *options);
 /* Whether any function has a condition (--when). */
 bool ip_filters_has_conditions(const struct ip_filter_options *options);
 

@@ -109,6 +109,19 @@ def test_libgcc_at_every_instruction(me, folder):
     assert summary["sites"] == SITES and summary["lost"] == 0
 
 
+def test_hooks_that_record_call_sites(me, folder):
+    """The same where entries have call sites, which the hooks write in line."""
+    trace = me.dir() / "sites"
+    done = me.iprobe("run", "--json", "--callsite", "-o", trace, "--", folder / "unwind_steps")
+    assert done.returncode == 0, repr(done)
+    steps, outside, places = map(
+        int, re.search(r"(\d+) steps, (\d+) outside, (\d+) places", done.stdout).groups()
+    )
+    assert steps > outside > 2000 and places > 700, done.stdout
+    summary = done.summary()
+    assert summary["sites"] == SITES and summary["lost"] == 0
+
+
 def test_idle_sites_leave_no_trace(me, folder):
     """The control: nothing but the program's own code runs."""
     done = me.run([folder / "unwind_steps", 2])

@@ -23,6 +23,18 @@
 #define MODE_COARSE    2
 #define MODE_PAYLOADS  4
 #define MODE_MONOTONIC 16
+#define MODE_SITES     32
+
+/* struct ip_filters, struct ip_filter_rule */
+#define FILTERS_NRULES 24
+#define RULE_SHIFT     4 /* log2 of its bytes */
+#define RULE_FRAME     12
+#define RULE_FLAGS     14
+#define RULE_SITE      32
+
+/* struct ip_subbuf */
+#define SUBBUF_DESCRIPTOR_SHIFT 5 /* log2 of its bytes */
+#define SUBBUF_SURPLUS		26
 
 /* struct ip_meters, struct ip_meters_frame, struct ip_hist */
 #define DUTY_MASK     7
@@ -74,5 +86,11 @@
 #define SUBBUF_SPARE  8	 /* coarse time: words */
 #define POSITION_BITS 48
 #define NO_SUBBUF     0xffff
+#define PAGE_SHIFT    12
+
+/* The record of an entry with its call site, and nothing else: five words. */
+#define SITE_WORDS 5
+#define SITE_KIND  ((1 + 32) << 3 | 7) /* of an entry: with the payload's base, extended */
+#define SITE_TELLS (1 << 3 | 1 << 63)  /* one word, which is the call site */
 
 #endif

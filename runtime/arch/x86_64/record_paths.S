@@ -167,6 +167,95 @@
 	movq $0, SLOT_GUARD(%rcx)
 	.endm
 
+	/*
+	 * An entry of a session that is careful for call sites alone (filter.c, and rt_put() in
+	 * record.c): the words that C would write, in its order. C does what is rare, as a call
+	 * site that lies in another page than the stack pointer. rdi: the call site, and then the
+	 * stack pointer. The rules are shared memory: what they say is checked as in C.
+	 */
+	.macro write_site up
+	cmpq $0, SLOT_GUARD(%rcx)
+	jne 8f
+	leaq \up(%rsp), %rdi
+	movq %rdi, SLOT_GUARD(%rcx)
+	movq SLOT_CUR(%rcx), %rsi
+	movq %rsi, %rax
+	shrq $POSITION_BITS, %rax
+	cmpl rt_private + PRIVATE_NSUBBUFS(%rip), %eax
+	jae 7f
+	movl %esi, %eax
+	andl $SUBBUF_WORDS - 1, %eax
+	jz 7f
+	cmpl $SUBBUF_WORDS - SITE_WORDS, %eax
+	ja 7f
+	movq rt_filters(%rip), %rax
+	cmpl FILTERS_NRULES(%rax), %r11d
+	jae 7f
+	cmpl rt_nrules(%rip), %r11d
+	jae 7f
+	movl %r11d, %eax
+	shlq $RULE_SHIFT, %rax
+	addq rt_rules(%rip), %rax
+	/* read once; the flags are its upper half */
+	movl RULE_FRAME(%rax), %edx
+	movzwl %dx, %eax
+	testl $RULE_SITE << 16, %edx
+	jz 3f
+	xorl %eax, %eax
+	jmp 4f
+3:	testl %eax, %eax
+	jz 7f
+	/* in the page of the stack pointer, which is mapped */
+	leaq -8(%rdi, %rax), %rdx
+	xorq %rdi, %rdx
+	shrq $PAGE_SHIFT, %rdx
+	jnz 7f
+4:	movq -8(%rdi, %rax), %rdi
+	testq %rdi, %rdi
+	jz 7f
+	rdtsc
+	shlq $32, %rdx
+	orq %rax, %rdx
+	movq %rdx, -64(%rsp)
+	leaq \up(%rsp), %rax
+	movq %rax, SLOT_LAST_SP(%rcx)
+	shrq $TIME_BITS, %rdx
+	movq %rdx, SLOT_EPOCH(%rcx)
+	movq %rsi, %rax
+	leaq SITE_WORDS(%rsi), %rdx
+	cmpxchgq %rdx, SLOT_CUR(%rcx)
+	jne 6f
+	shrq $POSITION_BITS, %rax
+	movq %rax, %rdx
+	shlq $SUBBUF_DESCRIPTOR_SHIFT, %rdx
+	addq rt_subbufs(%rip), %rdx
+	addw $SITE_WORDS - 1, SUBBUF_SURPLUS(%rdx)
+	andl $SUBBUF_WORDS - 1, %esi
+	shlq $SUBBUF_SHIFT, %rax
+	addq rt_data(%rip), %rax
+	leaq (%rax, %rsi, 8), %rsi
+	/* rsi: the words. A reader skips a record by the word that tells its length */
+	movabsq $SITE_TELLS, %rdx
+	movq %rdx, 24(%rsi)
+	movq %rdi, 32(%rsi)
+	movq -64(%rsp), %rax
+	movq %rax, %rdx
+	shlq $32, %rdx
+	orq $SITE_KIND, %rdx
+	movq %rdx, (%rsi)
+	leaq \up(%rsp), %rdi
+	movl %edi, %edx
+	shrl $SP_SHIFT, %edx
+	shll $NUMBER_BITS, %edx
+	orl %r11d, %edx
+	shlq $32, %rdx
+	shrq $32, %rax
+	orq %rax, %rdx
+	movq %rdx, 8(%rsi)
+	movq %rdi, 16(%rsi)
+	movq $0, SLOT_GUARD(%rcx)
+	.endm
+
 	/* Step A3. rax: the old value of cur. Continues at 6, or at 5 if the event is lost. */
 	.macro take_back
 	movq %rax, %rdx
@@ -325,7 +414,7 @@
 
 	/*
 	 * At 9: another session, or a session with modes. Coarse time alone comes first. C handles
-	 * filters. Then the duty of the number decides. Jumps back to 5 when it is done, or leaves.
+	 * filters, but for call sites alone. Then the duty of the number decides. Jumps back to 5 when it is done, or leaves.
 	 */
 	.macro by_modes kind, up, leave
 9:
@@ -339,7 +428,7 @@
 4:	take_back
 3:
 	testb $MODE_CAREFUL | MODE_MONOTONIC, SLOT_MODES(%rcx)
-	jnz 8f
+	jnz 9f
 	testb $MODE_PAYLOADS, SLOT_MODES(%rcx)
 	jz 1b
 	number_with_mark
@@ -404,6 +493,17 @@
 4:	testb $MODE_COARSE, SLOT_MODES(%rcx)
 	jz 2b
 	jmp 1b
+	/* a careful session: one of call sites alone has nothing else to look at */
+9:	movl SLOT_MODES(%rcx), %edx
+	andl $MODE_CAREFUL | MODE_COARSE | MODE_PAYLOADS | MODE_MONOTONIC | MODE_SITES, %edx
+	cmpl $MODE_CAREFUL | MODE_SITES, %edx
+	jne 8f
+	.if \kind == 1
+	write_site \up
+	jmp 5b
+	.else
+	jmp 2b
+	.endif
 	.endm
 
 	/* 7: gives the guard back: for a hook that comes now, nothing has begun. 6: last_sp has

@@ -27,6 +27,7 @@
 #define BLOCK	 512u
 #define TICKS	 (1u << 20) /* what a call has lasted at least */
 #define INNER	 100u
+#define ABOVE	 16 /* words of the stack above a site; the last two are zero */
 
 /* What init.c has in the runtime. */
 volatile struct ip_gate *rt_gate;
@@ -118,6 +119,16 @@ enum way {
 	FAR_ABOVE,
 	/* of sessions with modes */
 	CAREFUL,
+	SITES,
+	SITES_OTHER_PAGE,
+	SITES_UNKNOWN,
+	SITES_INLINED,
+	SITES_NO_RULE,
+	SITES_ZERO,
+	SITES_LAST,
+	SITES_FULL,
+	SITES_NESTED,
+	SITES_STALE,
 	COARSE,
 	COARSE_LATER,
 	COARSE_LAST,
@@ -154,6 +165,16 @@ static const char *const ways[] = {"common",
 				   "far below",
 				   "far above",
 				   "careful",
+				   "call sites",
+				   "call site in another page",
+				   "call site that is not known",
+				   "call site of an inlined one",
+				   "call site without a rule",
+				   "call site that is zero",
+				   "call site, last words",
+				   "call site, full",
+				   "call site, nested",
+				   "call site, stale guard",
 				   "coarse",
 				   "coarse, later",
 				   "coarse, last word",
@@ -225,6 +246,7 @@ static int setup(void **state)
 	rt_duties = (uint32_t *)zeroed(IP_AREA_DUTIES * sizeof(*rt_duties));
 	rt_clock = (struct ip_area_clock *)zeroed(4096);
 	rt_filters = (struct ip_filters *)zeroed(4096);
+	rt_rules = (struct ip_filter_rule *)zeroed((NUMBER + 1) * sizeof(*rt_rules));
 	blocks = (struct ip_meters *)zeroed(4096);
 	hook_stack = (uint64_t)zeroed(1 << 20) + (1 << 19);
 	hook_vectors_in = zeroed(VECTORS);
@@ -242,9 +264,33 @@ static uint32_t modes_of(enum way way)
 		return 0;
 	if (way == CAREFUL)
 		return IP_MODE_CAREFUL;
+	if (way <= SITES_STALE)
+		return IP_MODE_CAREFUL | IP_MODE_SITES | IP_MODE_OVERWRITE;
 	if (way >= COARSE && way <= COARSE_EPOCH)
 		return IP_MODE_COARSE;
 	return IP_MODE_PAYLOADS | (way == DUTY_COARSE ? IP_MODE_COARSE : 0);
+}
+
+/* A session that records call sites, and whether it does so for this number. */
+static void prepare_sites(enum way way)
+{
+	*rt_filters = (struct ip_filters){0};
+	if (way < SITES || way > SITES_STALE)
+		return;
+	rt_filters->callsite = 1;
+	rt_filters->nrules = NUMBER + (way != SITES_NO_RULE);
+	rt_rules[NUMBER] =
+		(struct ip_filter_rule){.frame = way == SITES_OTHER_PAGE ? 4096 + 8
+						 : way == SITES_UNKNOWN	 ? 0
+						 : way == SITES_ZERO	 ? 8 * (ABOVE - 1)
+									 : 24,
+					.flags = way == SITES_INLINED ? IP_RULE_SITE : 0};
+	if (way == SITES_LAST || way == SITES_FULL)
+		rt_slots[0].cur = IP_SUBBUF_WORDS - IP_PAYLOAD_HEAD - (way == SITES_LAST);
+	if (way == SITES_NESTED)
+		rt_slots[0].guard = hook_stack + 4096;
+	if (way == SITES_STALE)
+		rt_slots[0].guard = hook_stack - 64;
 }
 
 /* A thread in a session with modes, with a call open in block 1 that an exit of that kind at sp
@@ -355,6 +401,7 @@ static void prepare(enum way way, unsigned kind, uint64_t sp)
 		slot->last_sp = sp + IP_SP_WINDOW / 2 + 8;
 	if (way == FAR_ABOVE)
 		slot->last_sp = sp - IP_SP_WINDOW / 2;
+	prepare_sites(way);
 	prepare_modes(way, kind, sp);
 }
 
@@ -440,6 +487,10 @@ static void read_outcome(struct outcome *o, uint64_t before)
 				o->words[k][i + 1] = words[i + 1] >> 32 << 32;
 				o->words[k][i + 2] = words[i + 2];
 				i += 2;
+				if ((word >> 3 & IP_TIME_MASK) < IP_ID_PAYLOAD_BASE)
+					continue;
+				for (uint32_t n = 1 + IP_PAYLOAD_N(words[i + 1]); n; n--, i++)
+					o->words[k][i + 1] = words[i + 1];
 			}
 		}
 	}
@@ -525,6 +576,24 @@ static void check_meters(enum way way, unsigned kind)
 		assert_int_equal(block(1)->frames[1].time, 2);
 }
 
+/* What lies above a site is the site's too. */
+static uint64_t above(int i)
+{
+	return i < ABOVE - 2 ? i + 1 : 0;
+}
+
+static void fill_stack(void)
+{
+	for (int i = 0; i < ABOVE; i++)
+		((uint64_t *)hook_stack)[i] = above(i);
+}
+
+/* The position at which the record is put. */
+static uint64_t wanted_begin(enum way way)
+{
+	return way == SITES_LAST ? IP_SUBBUF_WORDS - IP_PAYLOAD_HEAD - 1 : POSITION;
+}
+
 /* hook against rt_record() on one way. form: that of its sites. */
 static void compare(const char *hook, const char *base, int32_t offset, unsigned kind,
 		    unsigned regs, unsigned form, enum way way)
@@ -540,6 +609,9 @@ static void compare(const char *hook, const char *base, int32_t offset, unsigned
 	if (returns) /* the return address of the function is on top */
 		sp = hook_stack - 8;
 	snprintf(what, sizeof(what), "%s, kind %u, registers %u, %s", hook, kind, regs, ways[way]);
+	fill_stack();
+	/* where a call would put its return address */
+	((uint64_t *)sp)[-1] = 1;
 	do {
 		before = __rdtsc();
 		prepare(way, kind, sp);
@@ -558,9 +630,7 @@ static void compare(const char *hook, const char *base, int32_t offset, unsigned
 		fill_registers(jump ? IP_REGS_ALL : regs);
 		for (int i = 0; i < 16; i++)
 			zone[i] = ((uint64_t *)hook_stack)[i - 16] = random64();
-		/* what lies above is the site's too */
-		for (int i = 0; i < 16; i++)
-			((uint64_t *)hook_stack)[i] = i;
+		fill_stack();
 		memset(hook_vectors_out, 0, VECTORS);
 		if (hook_mask)
 			memcpy((char *)hook_vectors_out, hook_vectors_in, VECTORS);
@@ -574,8 +644,13 @@ static void compare(const char *hook, const char *base, int32_t offset, unsigned
 	for (int i = 0; i < 16; i++) {
 		if (jump && zone[i] != ((uint64_t *)hook_stack)[i - 16])
 			fail_msg("%s: red zone has changed", what);
-		if (((uint64_t *)hook_stack)[i] != (uint64_t)i)
+		if (((uint64_t *)hook_stack)[i] != above(i))
 			fail_msg("%s: the stack above has changed", what);
+	}
+	if (way == SITES_INLINED && kind == IP_PROBE_ENTRY) {
+		/* the return addresses of two callers */
+		assert_int_not_equal(found.words[0][POSITION + IP_PAYLOAD_HEAD], 0);
+		found.words[0][POSITION + IP_PAYLOAD_HEAD] = 1;
 	}
 	if (memcmp(&wanted, &found, sizeof(found)))
 		fail_msg("%s: rt_record() leaves another state: cur %#lx, %#lx; epoch %#lx, %#lx; "
@@ -599,13 +674,26 @@ static void compare(const char *hook, const char *base, int32_t offset, unsigned
 	if (way == CAREFUL || way == COARSE || way == COARSE_LATER || way == DUTY_LOG ||
 	    way == DUTY_COARSE)
 		assert_int_equal(found.slots[0].cur, POSITION + 1);
+	if (way == SITES || way == SITES_INLINED || way == SITES_STALE || way == SITES_LAST)
+		assert_int_equal(found.slots[0].cur - wanted_begin(way),
+				 kind == IP_PROBE_ENTRY ? IP_PAYLOAD_HEAD + 1
+				 : way == SITES_STALE	? IP_EXT_WORDS
+							: 1);
+	if (way == SITES && kind == IP_PROBE_ENTRY)
+		assert_int_equal(found.words[0][POSITION + IP_PAYLOAD_HEAD], above(2));
+	if (way == SITES_UNKNOWN || way == SITES_NO_RULE || way == SITES_ZERO ||
+	    way == SITES_OTHER_PAGE)
+		assert_int_equal(found.slots[0].cur, POSITION + 1);
+	if (way == SITES_FULL)
+		assert_int_equal(found.slots[0].cur >> IP_POSITION_BITS, kind == IP_PROBE_ENTRY);
 	if (way == COARSE_NESTED || way == COARSE_EPOCH)
 		assert_int_equal(found.slots[0].cur, POSITION + IP_EXT_WORDS);
 	if (way >= SILENCED && way < MODES_CLAIM)
 		assert_int_equal(found.slots[0].cur, POSITION);
 	check_meters(way, kind);
-	assert_int_equal(!found.slots[0].guard,
-			 way != NESTED && way != FULL_NESTED && way != COARSE_NESTED);
+	assert_int_equal(!found.slots[0].guard, way != NESTED && way != FULL_NESTED &&
+							way != COARSE_NESTED &&
+							way != SITES_NESTED);
 }
 
 static void test_hooks(void **state)
@@ -617,6 +705,31 @@ static void test_hooks(void **state)
 				for (int round = 0; round < 20; round++)
 					compare("hook", rt_hooks_base, rt_hooks[kind - 1][regs],
 						kind, regs, IP_FORM_CALL, way);
+}
+
+/* Call sites alone do not take the way through C, which would leave everything out here. */
+static void test_call_sites_in_line(void **state)
+{
+	(void)state;
+	for (unsigned kind = 1; kind <= IP_HOOK_KINDS; kind++) {
+		fill_registers(IP_REGS_CALL);
+		fill_stack();
+		prepare(SITES, kind, hook_stack);
+		rt_filters->stopped = 1;
+		hook_address = rt_hooks_base + rt_hooks[kind - 1][IP_REGS_CALL];
+		hook_way = hook_by_call;
+		hook_call();
+		assert_int_equal(rt_slots[0].filtered, 0);
+		assert_int_equal(rt_slots[0].cur,
+				 POSITION + (kind == IP_PROBE_ENTRY ? IP_PAYLOAD_HEAD + 1 : 1));
+		/* with anything else they do */
+		prepare(SITES, kind, hook_stack);
+		rt_filters->stopped = 1;
+		rt_slots[0].modes &= ~IP_MODE_SITES;
+		hook_call();
+		assert_int_equal(rt_slots[0].filtered, 1);
+		assert_int_equal(rt_slots[0].cur, POSITION);
+	}
 }
 
 static void test_jump_hooks(void **state)
@@ -650,8 +763,9 @@ static void test_return_hook(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hooks), cmocka_unit_test(test_jump_hooks),
-		cmocka_unit_test(test_return_hook), cmocka_unit_test(test_tail_hook)};
+		cmocka_unit_test(test_hooks), cmocka_unit_test(test_call_sites_in_line),
+		cmocka_unit_test(test_jump_hooks), cmocka_unit_test(test_return_hook),
+		cmocka_unit_test(test_tail_hook)};
 
 	return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -508,6 +508,61 @@ static void test_handler_among_short_calls(void **state)
 	assert_in_range(step, 100, 100000);
 }
 
+/* A handler that makes calls comes between any two steps of a hook that records its call site: all
+ * are there, each with one, and in the order of time. */
+static void test_handler_among_call_sites(void **state)
+{
+	long step = 0;
+
+	(void)state;
+	what = call_thrice;
+	hook = rt_hooks_base + rt_hooks[IP_PROBE_ENTRY - 1][IP_REGS_CALL];
+	rt_rules[NUMBER] = (struct ip_filter_rule){.flags = IP_RULE_SITE};
+	target = -1;
+	call_stepped(); /* where the stack is */
+	for (;; step++) {
+		const struct ip_slot *slot = &rt_slots[0];
+		const uint64_t *words;
+		uint64_t last = 0;
+		unsigned entries = 0, exits = 0;
+
+		begin(IP_MODE_CAREFUL | IP_MODE_SITES);
+		*rt_filters = (struct ip_filters){.callsite = 1, .nrules = NUMBER + 1};
+		/* not the first one of all: that takes a sub-buffer, in C */
+		rt_record(NUMBER, IP_PROBE_EXIT, our_sp);
+		*(volatile uint64_t *)(our_sp - 4096 - 8) = 1; /* where the handler's come from */
+		target = step;
+		call_stepped();
+		words = (const uint64_t *)(rt_data +
+					   (slot->cur >> IP_POSITION_BITS) * IP_SUBBUF_SIZE);
+		for (uint64_t i = 1; i < slot->cur % IP_SUBBUF_WORDS;) {
+			const bool extended = (words[i] & 7) == IP_ID_EXTENDED,
+				   site = extended &&
+					  (words[i] >> 3 & IP_TIME_MASK) >= IP_ID_PAYLOAD_BASE;
+			const uint64_t time =
+				extended ? words[i] >> 32 | words[i + 1] << 32
+					 : (last & ~IP_TIME_MASK) | (words[i] >> 3 & IP_TIME_MASK);
+
+			if (!words[i] || time < last)
+				fail_msg("after %ld steps: word %lu", step, (unsigned long)i);
+			last = time;
+			entries += site;
+			exits += !site;
+			if (site)
+				assert_int_not_equal(words[i + IP_PAYLOAD_HEAD], 0);
+			i += site ? IP_PAYLOAD_HEAD + 1 : extended ? IP_EXT_WORDS : 1;
+		}
+		if (entries != 1 + (happened ? IN_HANDLER / 2 : 0) ||
+		    exits != 1 + (happened ? IN_HANDLER / 2 : 0) || slot->guard || slot->lost)
+			fail_msg("after %ld steps: %u entries, %u exits, guard %#lx", step, entries,
+				 exits, (unsigned long)slot->guard);
+		if (!happened)
+			break;
+	}
+	/* in line: through C it takes far more */
+	assert_in_range(step, 50, 120);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -518,6 +573,7 @@ int main(void)
 		cmocka_unit_test(test_left_while_writing_what_was_held_back),
 		cmocka_unit_test(test_handler_in_the_first_hook),
 		cmocka_unit_test(test_handler_among_short_calls),
+		cmocka_unit_test(test_handler_among_call_sites),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);
