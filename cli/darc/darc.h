@@ -11,6 +11,7 @@
 #include "analysis/read/symbolize.h"
 #include "analysis/wait/trace_waits.h"
 #include "common/json.h"
+#include "hotpatcher/ptrace/stop_log.h"
 
 struct cli_darc_state;
 
@@ -26,6 +27,7 @@ struct cli_darc {
 	/* what an earlier search of the same had found, of which this one has no causes yet; NULL:
 	 * nothing */
 	const struct cli_darc_state *kept;
+	const struct ip_stop_log *stops; /* of the process; NULL: a trace was searched */
 };
 
 /* Print what a search has found. Return 0, or -1 with an error. */

@@ -8,6 +8,7 @@
 
 #include "cli/darc/darc.h"
 #include "cli/darc/darc_state.h"
+#include "cli/record/stops.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
@@ -334,6 +335,8 @@ int cli_darc_json_put(struct ip_json *j, const char *key, const struct cli_darc 
 	ret = cli_darc_json_members(j, d, SIZE_MAX);
 	if (d->kept)
 		cli_darc_kept_json(j, d->kept);
+	if (d->stops)
+		cli_json_stops(j, d->stops);
 	ip_json_end_object(j);
 	return ret;
 }

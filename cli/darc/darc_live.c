@@ -308,6 +308,9 @@ static int print(struct cli_darc_live_search *l)
 		ip_darc_search_forget_causes(&last->search);
 	profile = l->profile.trace ? &l->profile.search : NULL;
 	d = cli_darc_of(last, profile);
+	/* the last stops are those by which every byte is put back */
+	cli_darc_session_detach(&l->session);
+	d.stops = l->session.stops;
 	if (resume->there && l->over && !last->search.causes.n)
 		d.kept = &resume->state;
 	return cli_darc_print(&d, l->options->json, l->options->output) < 0

@@ -120,6 +120,13 @@ int cli_darc_live_look(struct cli_darc_live_search *l)
 	const size_t most = l->options->max_functions;
 	size_t first = 0;
 
+	/* functions that call no others were live with their callers */
+	if (!l->sets.callees.n && l->moment.trace) {
+		const int decided = cli_darc_live_look_again(l);
+
+		if (decided)
+			return decided < 0 ? -1 : 0;
+	}
 	do {
 		cli_darc_live_tell(l, "",
 				   l->sets.path.n + (l->sets.callees.n - first < most

@@ -50,6 +50,10 @@ void cli_darc_live_tell(const struct cli_darc_live_search *l, const char *what, 
  * the search is over, after a message. Returns 0, or -1 with an error. */
 int cli_darc_live_wait(struct cli_darc_live_search *l, enum cli_darc_live_kind kind);
 
+/* Searches the last look once more, one level deeper: nothing is live that was not then. Returns
+ * whether that decides; -1 with an error. */
+int cli_darc_live_look_again(struct cli_darc_live_search *l);
+
 /* Whether the profile tells if the search can go on from its file. */
 bool cli_darc_live_is_compared(struct cli_darc_live_search *l);
 /* The state of the search as a document (darc_state.h), which the caller frees. Returns 0, or -1

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/wait.h>
@@ -74,7 +75,8 @@ static _Noreturn void be_session(const struct cli_darc_session *s, pid_t parent,
 					     .on_describe = describe,
 					     .context = &callback};
 	struct ip_recording_budget *budget = NULL;
-	struct ip_session_summary summary;
+	struct ip_session_summary summary = {0};
+	int done;
 
 	/* Ctrl-C is for the search, which ends the session */
 	setpgid(0, 0);
@@ -88,7 +90,9 @@ static _Noreturn void be_session(const struct cli_darc_session *s, pid_t parent,
 			_exit(cli_fail());
 		options.controller = ip_recording_budget_controller(budget);
 	}
-	_exit(ip_session_attach(o->pid, &options, &summary) < 0 ? cli_fail() : 0);
+	done = ip_session_attach(o->pid, &options, &summary);
+	*s->stops = summary.stops;
+	_exit(done < 0 ? cli_fail() : 0);
 }
 
 int cli_darc_session_begin(const struct cli_darc_session_options *options,
@@ -97,6 +101,7 @@ int cli_darc_session_begin(const struct cli_darc_session_options *options,
 	const pid_t parent = getpid();
 	_cleanup_close_ int live = -1;
 	int ends[2];
+	void *stops;
 	ssize_t n = -1;
 	char c;
 
@@ -104,6 +109,12 @@ int cli_darc_session_begin(const struct cli_darc_session_options *options,
 	*ret = (struct cli_darc_session){.options = *options, .trace.lock = -1};
 	if (cli_temporary_trace_make(&ret->trace) < 0)
 		return -1;
+	/* the child tells its stops in it */
+	stops = mmap(NULL, sizeof(*ret->stops), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		     -1, 0);
+	if (stops == MAP_FAILED)
+		return ip_error("out of memory");
+	ret->stops = stops;
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return ip_error_errno("cannot make a pipe");
 	live = ends[0];
@@ -254,14 +265,19 @@ void cli_darc_session_keep(struct cli_darc_session *s)
 	memcpy(s->kept, s->moment, sizeof(s->kept));
 }
 
+void cli_darc_session_detach(struct cli_darc_session *s)
+{
+	if (!s->child)
+		return;
+	kill(s->child, SIGTERM);
+	while (waitpid(s->child, &s->status, 0) < 0 && errno == EINTR)
+		;
+	s->child = 0;
+}
+
 int cli_darc_session_end(struct cli_darc_session *s)
 {
-	if (s->child) {
-		kill(s->child, SIGTERM);
-		while (waitpid(s->child, &s->status, 0) < 0 && errno == EINTR)
-			;
-		s->child = 0;
-	}
+	cli_darc_session_detach(s);
 	if (WIFSIGNALED(s->status)) {
 		ip_error("pid %d: the process of the session was killed (signal %d): iprobe "
 			 "detach %d puts every byte back",
@@ -269,6 +285,9 @@ int cli_darc_session_end(struct cli_darc_session *s)
 		cli_fail();
 	}
 	free_live(s);
+	if (s->stops)
+		munmap(s->stops, sizeof(*s->stops));
+	s->stops = NULL;
 	cli_temporary_trace_clear(&s->trace);
 	return WIFEXITED(s->status) ? WEXITSTATUS(s->status) : 1;
 }

@@ -18,6 +18,7 @@
 
 #include "cli/record/temporary_trace.h"
 #include "common/clock.h"
+#include "hotpatcher/ptrace/stop_log.h"
 #include "kernel_trace/recorder.h"
 
 struct cli_darc_session_options {
@@ -42,6 +43,7 @@ struct cli_darc_session {
 	size_t changes;
 	struct ip_clock_reading changed; /* the last of them */
 	size_t nmost; /* functions that were live at once, at most, but those of the options */
+	struct ip_stop_log *stops; /* the child's, once it has ended; NULL: there was no child */
 };
 
 /* Attaches. The caller ends *ret in any case. Returns 0, or -1 with an error, or after the child
@@ -63,7 +65,10 @@ int cli_darc_session_write(struct cli_darc_session *session, uint64_t *ret_overw
 void cli_darc_session_keep(struct cli_darc_session *session);
 /* Whether the session has ended, as it does with its process. */
 bool cli_darc_session_has_ended(struct cli_darc_session *session);
-/* Puts every byte back. Returns the exit code of the child, which has printed what went wrong. */
+/* Puts every byte back. What was written stays. Nothing where that was done before. */
+void cli_darc_session_detach(struct cli_darc_session *session);
+/* The same, and removes what was written. Returns the exit code of the child, which has printed
+ * what went wrong. */
 int cli_darc_session_end(struct cli_darc_session *session);
 
 #endif

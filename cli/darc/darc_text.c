@@ -10,6 +10,7 @@
 
 #include "cli/darc/darc.h"
 #include "cli/darc/darc_state.h"
+#include "cli/record/stops.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/print.h"
@@ -311,7 +312,7 @@ static int print_cause(const struct cli_darc *d, size_t cause)
 	return cli_darc_print_stretches(d, cause, indent + 2);
 }
 
-int cli_darc_text(const struct cli_darc *d)
+static int print_search(const struct cli_darc *d)
 {
 	const struct ip_darc_search *s = d->search;
 	double told = 0;
@@ -364,6 +365,28 @@ int cli_darc_text(const struct cli_darc *d)
 	if (!d->waits)
 		ip_print(stdout, "\nThe trace has no events of the kernel (--kernel): whether the "
 				 "threads ran or waited is not known.\n");
+	return 0;
+}
+
+static void print_all_stops(const struct ip_stop_log *stops)
+{
+	const size_t n = stops->n + stops->more;
+	char together[16];
+
+	if (!n)
+		return;
+	ip_print(stdout, "\nThe process was stopped %zu time%s, together %s:", n, ip_plural(n),
+		 ip_format_ns(stops->ns, together));
+	cli_print_stops(stdout, stops);
+	ip_print(stdout, "\n");
+}
+
+int cli_darc_text(const struct cli_darc *d)
+{
+	if (print_search(d) < 0)
+		return -1;
+	if (d->stops)
+		print_all_stops(d->stops);
 	return 0;
 }
 
