@@ -11,7 +11,7 @@
  *      idle.
  *   3. Where the cause is a function itself that calls through pointers, all functions with probes
  *      go live, so many at once as is allowed, until the calls of the peak have shown which of them
- *      it calls. Return addresses tell that. Step 2 is made again with these.
+ *      it calls. Return addresses tell that. Step 2 is made again, with these.
  *   4. The search ends where no callee is a root cause any more, and the callees of each cause were
  *      live when it was found to be one.
  *
@@ -184,7 +184,7 @@ static int start_over(struct cli_darc_live_search *l)
 		ip_print(stderr, "iprobe: the latencies have changed: the search begins again\n");
 	l->begun++;
 	l->level = 0;
-	l->changed = false;
+	l->changed = l->seeing = false;
 	*l->session.kept = '\0';
 	cli_darc_clear(&l->moment);
 	cli_darc_clear(&l->profile);
@@ -208,9 +208,16 @@ static int search_level(struct cli_darc_live_search *l)
 	while (more > 0 && !l->changed && !cli_darc_live_is_over(l)) {
 		if (cli_darc_live_look(l) < 0)
 			return -1;
-		more = !l->changed && !cli_darc_live_is_over(l) && cli_darc_live_is_unseen(l)
-			       ? cli_darc_live_see(l)
-			       : 0;
+		more = 0;
+		if (l->changed || cli_darc_live_is_over(l) || !cli_darc_live_is_unseen(l))
+			break;
+		more = cli_darc_live_see(l);
+		if (more < 0 || l->changed || cli_darc_live_is_over(l))
+			break;
+		/* meanwhile the callees were idle, and what they took was their caller's */
+		if (l->seeing && !more && cli_darc_live_look(l) < 0)
+			return -1;
+		l->seeing = false;
 	}
 	for (size_t i = 0; more >= 0 && i < l->sets.below.n; i++)
 		if (cli_darc_names_add(&l->sets.looked, l->sets.below.items[i], SIZE_MAX) < 0)
@@ -294,6 +301,8 @@ static int print(struct cli_darc_live_search *l)
 		/* what ended the search is not to end this as well; the next signal does */
 		ip_interrupted = 0;
 		ret = cli_darc_live_conclude(l);
+		if (l->seeing)
+			ip_darc_search_forget_causes(&last->search);
 		if (ret == 0 && !last->search.causes.n && *l->session.kept) {
 			ret = cli_darc_live_search_decided(l);
 			last = &l->decided;

@@ -204,6 +204,7 @@ int cli_darc_live_see(struct cli_darc_live_search *l)
 				   l->sets.path.n + (others.n - first < l->options->max_functions
 							     ? others.n - first
 							     : l->options->max_functions));
+		l->seeing = true;
 		ret = select_some(l, &others, first, l->options->max_functions);
 		if (ret == 0)
 			ret = cli_darc_live_wait(l, CLI_DARC_SEE);

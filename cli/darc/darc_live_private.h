@@ -29,6 +29,7 @@ struct cli_darc_live_search {
 	uint64_t top_ns; /* at the look before: of the peak that was chosen; 0: none was */
 	uint64_t calls;	 /* of F0 by then */
 	bool changed;	 /* the calls are not those of the profile any more */
+	bool seeing;	 /* step 3: the callees are idle, so the last look tells no causes */
 	bool over;	 /* the user, the time or the process has ended it */
 	bool concluded;	 /* it is over by itself */
 	bool resumed;	 /* the profile is that of the file it was resumed from */

@@ -6,6 +6,7 @@ functions live that it has to look at, and puts everything back, however it ends
 
 import json
 import os
+import re
 import signal
 import time
 
@@ -67,6 +68,27 @@ def test_planted(root, endless, place, seed):
     levels = [line for line in done.stderr.splitlines() if ": level " in line]
     assert len(levels) >= len(program.path) - 1, done.stderr
     assert levels[0].endswith("level 0: 1 function live"), levels
+    # so are the stops: each step has one, and the begin and the end
+    stops = len(document["stop_us"]) + document["more_stops"]
+    assert stops >= len(program.path) and min(document["stop_us"]) > 0, document["stop_us"]
+
+
+def test_what_is_seen_decides_nothing(root, programs, place):
+    """The cause is the function itself, which calls through pointers: while it is looked whom, its
+    callees are idle, and it would have their time.
+    """
+    target = root.popen(["nice", "-n", "-10", programs.simple("own_and_callee")])
+    try:
+        done = root.iprobe("darc", "-f", "serve", "--json", target.pid, env=place, timeout=120)
+        shown = root.iprobe("darc", "-f", "serve", "-q", target.pid, env=place, timeout=120)
+    finally:
+        target.kill()
+        target.wait()
+    assert done.returncode == 0 and "through pointers" in done.stderr, repr(done)
+    document = json.loads(done.stdout)
+    assert [cause["path"] for cause in causes(document)] == [["serve"]], document
+    assert {node["function"] for node in document["ftree"]} == {"serve", "check"}, document
+    assert re.search(r"\nThe process was stopped \d+ times, together [\d.]+ .s: ", shown.stdout)
 
 
 def test_jumps(root, programs, place):
