@@ -23,8 +23,12 @@
 
 #define LOOK_LEAST_NS 10000000ull /* between two looks at the rings */
 #define LOOK_MOST_NS  500000000ull
-#define LOOK_TIMES    4u /* a look takes time that the process may need: so much less of it */
-#define TELL_NS	      5000000000ull
+/* Looks take time that the process may need: the later ones of a step so much less of it. The first
+ * ones come when there may be enough calls. */
+#define LOOK_TIMES 4u
+#define LOOK_FIRST 4u
+#define LOOK_LATER 1.2 /* so much later: what is a little too early is in vain */
+#define TELL_NS	   5000000000ull
 
 /* Calls that last so many times longer than a peak may become another one. It is waited for them:
  * so many times the calls of --start-ops, or so long. */
@@ -284,15 +288,45 @@ static void tell_waiting(const struct cli_darc_live_search *l, uint64_t took)
 			 s->from_waiting ? "; others had no CPU for long" : "");
 }
 
+/* How long it took on average until a slow call came, as the profile tells. */
+static double time_of_each(const struct cli_darc_live_search *l)
+{
+	return (double)l->profile_ns / (double)(l->profile.search.ranges[0].count + 1);
+}
+
 /* Whether slow calls take much longer to come than they did, and nobody has told for how long it is
  * to be waited. */
 static bool takes_too_long(const struct cli_darc_live_search *l, uint64_t took)
 {
-	const double each = (double)l->profile_ns / (double)(l->profile.search.ranges[0].count + 1);
-
 	return l->level && !l->end_ns &&
-	       (double)took >
-		       LONGER_NS + LONGER_TIMES * each * l->options->search.decision_operations;
+	       (double)took > LONGER_NS + LONGER_TIMES * time_of_each(l) *
+						  l->options->search.decision_operations;
+}
+
+/* How many more calls of the peak decide, as it seems. */
+static size_t missing(const struct cli_darc_live_search *l, enum cli_darc_live_kind kind, size_t n)
+{
+	size_t wanted =
+		kind == CLI_DARC_SEE ? IP_DARC_CALLS : l->options->search.decision_operations;
+
+	if (kind == CLI_DARC_DECIDE && n && has_shares(l))
+		wanted *= SHARES_TIMES;
+	else if (kind == CLI_DARC_DECIDE && n >= wanted)
+		wanted *= AGREED_TIMES;
+	return wanted > n ? wanted - n : 1;
+}
+
+/* How long it is waited for a look: for the first one, or after one that saw n calls of the peak,
+ * which came in that time. */
+static uint64_t pause_for(const struct cli_darc_live_search *l, enum cli_darc_live_kind kind,
+			  size_t n, uint64_t took)
+{
+	const double each = n ? (double)took / (double)n : time_of_each(l),
+		     pause = LOOK_LATER * each * (double)missing(l, kind, n);
+
+	return pause < LOOK_LEAST_NS  ? LOOK_LEAST_NS
+	       : pause > LOOK_MOST_NS ? LOOK_MOST_NS
+				      : (uint64_t)pause;
 }
 
 /* With a budget the looks take no more of a CPU than the process may lose of one: it may be the
@@ -307,22 +341,21 @@ static double look_times(const struct cli_darc_live_search *l)
 int cli_darc_live_wait(struct cli_darc_live_search *l, enum cli_darc_live_kind kind)
 {
 	const uint64_t begin = ip_now_ns();
-	uint64_t pause = LOOK_LEAST_NS, told = begin;
+	uint64_t pause = kind == CLI_DARC_PROFILE ? LOOK_LEAST_NS : pause_for(l, kind, 0, 0),
+		 told = begin;
 	bool overwritten = false;
-	size_t before = 0, same = 0;
+	size_t before = 0, same = 0, looks = 0;
 
 	while (!cli_darc_live_is_over(l)) {
-		uint64_t now;
+		uint64_t now, looked;
 		size_t n;
 
 		nap(l, pause);
-		now = ip_now_ns();
+		looked = ip_now_ns();
 		if (look(l, &overwritten) < 0)
 			return -1;
-		pause = pause * 3 / 2 < LOOK_MOST_NS ? pause * 3 / 2 : LOOK_MOST_NS;
-		if (pause < look_times(l) * (double)(ip_now_ns() - now))
-			pause = look_times(l) * (double)(ip_now_ns() - now);
 		now = ip_now_ns();
+		pause = pause * 3 / 2 < LOOK_MOST_NS ? pause * 3 / 2 : LOOK_MOST_NS;
 		if (is_reached(l, kind))
 			return 0;
 		if (kind != CLI_DARC_PROFILE) {
@@ -330,11 +363,16 @@ int cli_darc_live_wait(struct cli_darc_live_search *l, enum cli_darc_live_kind k
 			if (l->changed)
 				return 0;
 			n = l->moment.search.ranges[0].operations.n;
+			pause = pause_for(l, kind, n - l->moment.search.from_waiting,
+					  looked - begin);
 			same = n <= before ? same + 1 : 0;
 			before = n;
 			if (overwritten && same > 3 && has_enough(l, IP_DARC_CALLS))
 				return 0;
 		}
+		if ((++looks > LOOK_FIRST || l->options->session.budget > 0) &&
+		    pause < look_times(l) * (double)(now - looked))
+			pause = look_times(l) * (double)(now - looked);
 		if (now - told >= TELL_NS) {
 			tell_waiting(l, now - begin);
 			told = now;

@@ -174,8 +174,9 @@ def test_command(root, built, place):
     for _ in range(2):
         process = root.popen(
             [
-                *(root.iprobe_path, "darc", "-f", "serve", "--json", "--resume", file),
-                *("--", path, "8", "10", "6000"),
+                # both: what else this machine does is neither to make peaks nor to take too long
+                *("nice", "-n", "-10", root.iprobe_path, "darc", "-f", "serve", "--json"),
+                *("--resume", file, "--", path, "8", "10", "6000"),
             ],
             env=place,
         )
