@@ -122,7 +122,7 @@ int cli_darc_live_look(struct cli_darc_live_search *l)
 
 	/* functions that call no others were live with their callers */
 	if (!l->sets.callees.n && l->moment.trace) {
-		const int decided = cli_darc_live_look_again(l);
+		const int decided = cli_darc_live_look_deeper(l);
 
 		if (decided)
 			return decided < 0 ? -1 : 0;

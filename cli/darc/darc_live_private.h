@@ -53,7 +53,7 @@ int cli_darc_live_wait(struct cli_darc_live_search *l, enum cli_darc_live_kind k
 
 /* Searches the last look once more, one level deeper: nothing is live that was not then. Returns
  * whether that decides; -1 with an error. */
-int cli_darc_live_look_again(struct cli_darc_live_search *l);
+int cli_darc_live_look_deeper(struct cli_darc_live_search *l);
 
 /* Whether the profile tells if the search can go on from its file. */
 bool cli_darc_live_is_compared(struct cli_darc_live_search *l);

@@ -252,7 +252,7 @@ static bool is_decided(const struct cli_darc_live_search *l, enum cli_darc_live_
 	return has_enough(l, wanted) && (agree(l) || has_enough(l, AGREED_TIMES * wanted));
 }
 
-int cli_darc_live_look_again(struct cli_darc_live_search *l)
+int cli_darc_live_look_deeper(struct cli_darc_live_search *l)
 {
 	ip_darc_search_clear(&l->moment.search);
 	if (cli_darc_live_search_moment(l, &l->moment, false) < 0)

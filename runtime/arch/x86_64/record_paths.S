@@ -414,7 +414,8 @@
 
 	/*
 	 * At 9: another session, or a session with modes. Coarse time alone comes first. C handles
-	 * filters, but for call sites alone. Then the duty of the number decides. Jumps back to 5 when it is done, or leaves.
+	 * filters, but for call sites alone. Then the duty of the number decides. Jumps back to 5
+	 * when it is done, or leaves.
 	 */
 	.macro by_modes kind, up, leave
 9:
