@@ -35,6 +35,11 @@ static uint8_t *silent_of(const struct ip_session *s)
 	return s->counted + IP_NUMBER_MAX / 8 + 1;
 }
 
+const uint8_t *ip_session_silent(const struct ip_session *s)
+{
+	return s->counted ? silent_of(s) : NULL;
+}
+
 static bool is_counted_silent(const struct ip_session *s, uint32_t number)
 {
 	return number <= IP_NUMBER_MAX && (silent_of(s)[number / 8] & 1 << number % 8);

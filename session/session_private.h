@@ -191,6 +191,8 @@ void ip_session_nap(uint64_t ns);
 /* The plan's sites have gone live: adds them to the summary's functions and sites, unless they are
  * counted there already. */
 void ip_session_count(struct ip_session *s, const struct ip_plan *plan);
+/* Which functions are silent: a bitmap by number; NULL: none is. */
+const uint8_t *ip_session_silent(const struct ip_session *s);
 
 /* Adds one stop to the summary, and to the trace if there is one. */
 void ip_session_add_stop(struct ip_session *s, const struct ip_stop_record *stop);

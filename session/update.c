@@ -58,6 +58,23 @@ static int prepare(struct ip_session *s, struct ip_plan_diff *d, const struct ip
 	return 0;
 }
 
+/* What was silent is selected now: it is live, so nothing of the process is changed. */
+static int show(struct ip_session *s, const struct ip_plan_diff *d)
+{
+	if (!d->shown.nfunctions)
+		return 0;
+	ip_filters_show(s->area, &d->shown);
+	if (ip_trace_show(s->trace, &d->shown) < 0 ||
+	    (s->counters && ip_counters_plan(s->counters, &d->shown, s->trace) < 0) ||
+	    ip_controllers_planned(s, &d->shown) < 0)
+		return -1;
+	ip_session_count(s, &d->shown);
+	s->summary->silent_sites -= d->shown_sites < s->summary->silent_sites
+					    ? d->shown_sites
+					    : s->summary->silent_sites;
+	return ip_trace_sync(s->trace);
+}
+
 /* Notes one live site of each library. */
 static int tell_link_map(struct ip_link_map *link_map, const struct ip_plan *live)
 {
@@ -197,13 +214,14 @@ static int update_once(struct ip_session *s, const struct ip_change_options *o, 
 	*ret_again = false;
 	if (ip_target_refresh(s->target) < 0 ||
 	    (o->must_match && ip_plan_check_last(s->target, &s->modules, &s->selections) < 0) ||
-	    ip_plan_diff_make(s->target, &s->modules, &s->selections, s->area, &d) < 0)
+	    ip_plan_diff_make(s->target, &s->modules, &s->selections, s->area, ip_session_silent(s),
+			      &d) < 0)
 		return -1;
 	if (o->child)
 		ip_plan_clear(&d.idle);
-	ret->functions_added = d.live.ndistinct;
+	ret->functions_added = d.live.ndistinct + d.shown.ndistinct;
 	ret->functions_removed = d.idle.ndistinct;
-	ret->sites_added = d.live.nchanges;
+	ret->sites_added = d.live.nchanges + d.shown_sites;
 	ret->sites_removed = d.idle.nchanges;
 	ret->functions = d.functions;
 	ret->sites = d.kept + d.live.nchanges;
@@ -228,6 +246,8 @@ static int update_once(struct ip_session *s, const struct ip_change_options *o, 
 			done = carry_out(s, &d, o, ret, ret_again);
 		ip_area_unlock_patch(s->area);
 	}
+	if (done == 0 && !o->dry_run)
+		done = show(s, &d);
 	if (done == 0 && !o->dry_run && s->watch &&
 	    (d.foreign || ip_site_monitor_is_disturbed(s->watch)))
 		tell_watch(s);

@@ -311,6 +311,11 @@ static int add_jumps(struct ip_trace *trace, const struct ip_plan *plan,
 	return 0;
 }
 
+int ip_trace_show(struct ip_trace *trace, const struct ip_plan *plan)
+{
+	return trace->silent ? add_silent(trace, plan, false) : 0;
+}
+
 static int add_plan(struct ip_trace *trace, const struct ip_plan *plan,
 		    const struct ip_modules *modules, const struct ip_area *area)
 {

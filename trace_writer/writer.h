@@ -115,6 +115,8 @@ int64_t ip_trace_add_signature(struct ip_trace *trace, const char *text);
  * -1 with an error. */
 int ip_trace_add_plan(struct ip_trace *trace, const struct ip_plan *plan,
 		      const struct ip_modules *modules, const struct ip_area *area);
+/* Functions that were silent are selected now. Returns 0, or -1 with an error. */
+int ip_trace_show(struct ip_trace *trace, const struct ip_plan *plan);
 /* Whether the function with that number has been added. */
 bool ip_trace_knows(const struct ip_trace *trace, uint32_t number);
 /* How many functions have been added. The two instances of one function count once. */

@@ -315,6 +315,8 @@ static int print(struct cli_darc_live_search *l)
 		last->search.state = IP_DARC_IN_PROGRESS;
 	if (!l->level || last == &l->profile)
 		ip_darc_search_forget_causes(&last->search);
+	if (cli_darc_live_find_stretches(l, last) < 0)
+		return -1;
 	profile = l->profile.trace ? &l->profile.search : NULL;
 	d = cli_darc_of(last, profile);
 	/* the last stops are those by which every byte is put back */

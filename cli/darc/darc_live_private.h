@@ -73,6 +73,10 @@ int cli_darc_live_search_moment(struct cli_darc_live_search *l, struct cli_darc_
  * 0, or -1 with an error. */
 int cli_darc_live_conclude(struct cli_darc_live_search *l);
 
+/* Finds the stretches of causes that are functions themselves, whose callees were live in that
+ * look. Returns 0, or -1 with an error. */
+int cli_darc_live_find_stretches(struct cli_darc_live_search *l, struct cli_darc_trace *look);
+
 /* Searches the last look of the level before, which is decided then. Returns 0, or -1 with an
  * error. */
 int cli_darc_live_search_decided(struct cli_darc_live_search *l);

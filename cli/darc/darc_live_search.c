@@ -62,6 +62,21 @@ int cli_darc_live_conclude(struct cli_darc_live_search *l)
 	return ret;
 }
 
+int cli_darc_live_find_stretches(struct cli_darc_live_search *l, struct cli_darc_trace *t)
+{
+	const int signal_number = ip_interrupted;
+	int ret;
+
+	/* of more callees than may be live at once the others were idle: their time would be the
+	 * cause's */
+	if (!l->level || !t->trace || l->sets.callees.n > l->options->max_functions)
+		return 0;
+	ip_interrupted = 0;
+	ret = ip_stretches_find(t->trace, t->waits, &t->search, &t->stretches);
+	ip_interrupted = ip_interrupted ? ip_interrupted : signal_number;
+	return ret;
+}
+
 int cli_darc_live_search_decided(struct cli_darc_live_search *l)
 {
 	const struct ip_clock_reading changed = l->session.changed;

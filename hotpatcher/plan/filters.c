@@ -217,6 +217,13 @@ int ip_filters_add_plan(const struct ip_filter_options *o, struct ip_area *area,
 	return 0;
 }
 
+void ip_filters_show(struct ip_area *area, const struct ip_plan *shown)
+{
+	for (size_t i = 0; i < shown->nfunctions; i++)
+		if (shown->functions[i].number < area->nrules)
+			area->rules[shown->functions[i].number].flags &= ~IP_RULE_SILENT;
+}
+
 static int check_trigger(const struct ip_filter_trigger *t, const char *option,
 			 const struct ip_plan *plan, pid_t pid)
 {

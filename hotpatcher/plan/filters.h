@@ -73,6 +73,9 @@ void ip_filters_describe(const struct ip_filter_options *options,
 int ip_filters_add_plan(const struct ip_filter_options *options, struct ip_area *area,
 			const struct ip_plan *plan);
 
+/* Functions that are live already, and were silent, are selected now. */
+void ip_filters_show(struct ip_area *area, const struct ip_plan *shown);
+
 /* Checks that each trigger matches a function of the plan. If not, returns -1 with an error that
  * names it. */
 int ip_filters_check(const struct ip_filter_options *options, const struct ip_plan *plan,

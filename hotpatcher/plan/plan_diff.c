@@ -9,6 +9,7 @@
 
 #include "common/array.h"
 #include "common/error.h"
+#include "common/trace/trace_format.h"
 #include "hotpatcher/patch/restore.h"
 
 struct comparison {
@@ -21,7 +22,9 @@ struct comparison {
 	size_t kept;	/* changes of d->live that remain in it so far */
 	/* by group of the wanted changes: another program has changed a site of the function */
 	bool *spoiled;
-	uint32_t *idle_of; /* by function and instance: index + 1 into d->idle.functions */
+	uint32_t *idle_of;     /* by function and instance: index + 1 into d->idle.functions */
+	const uint8_t *silent; /* as in ip_plan_diff_make() */
+	bool *shown;	       /* by function of d->live: it is in d->shown */
 };
 
 /* Finds or adds the function of a site that is to go idle. */
@@ -78,6 +81,25 @@ static int add_idle(struct comparison *c, const struct ip_pl_probe *probe, uint6
 	return c->target->arch->idle(probe->form, probe->length, change->jump, change->new_bytes);
 }
 
+/* A wanted site is live already. Its function may have been silent. */
+static int add_shown(struct comparison *c, uint32_t function)
+{
+	struct ip_plan *shown = &c->d->shown;
+	struct ip_plan_function f = c->d->live.functions[function];
+
+	f.number = c->first_number + IP_NUMBERS_PER_FUNCTION * f.function + f.inlined;
+	if (f.silent || f.number > IP_NUMBER_MAX || !(c->silent[f.number / 8] & 1 << f.number % 8))
+		return 0;
+	c->d->shown_sites++;
+	if (c->shown[function])
+		return 0;
+	if (ip_array_grow(&shown->functions, shown->nfunctions, sizeof(*shown->functions)) < 0)
+		return -1;
+	c->shown[function] = true;
+	shown->functions[shown->nfunctions++] = f;
+	return 0;
+}
+
 static int compare_site(void *context, const struct ip_pl_probe *probe, uint64_t address,
 			const uint8_t *bytes)
 {
@@ -100,7 +122,7 @@ static int compare_site(void *context, const struct ip_pl_probe *probe, uint64_t
 		return state == IP_SITE_IDLE ? 0 : add_idle(c, probe, address, bytes);
 	if (state == IP_SITE_LIVE) {
 		c->d->kept++;
-		return 0;
+		return c->silent ? add_shown(c, live->function_of[at]) : 0;
 	}
 	live->changes[c->kept] = live->changes[at];
 	live->function_of[c->kept] = live->function_of[at];
@@ -194,9 +216,9 @@ static int compare_module(struct comparison *c, const struct ip_area *area)
 
 int ip_plan_diff_make(struct ip_target *target, const struct ip_modules *modules,
 		      const struct ip_selections *selections, const struct ip_area *area,
-		      struct ip_plan_diff *ret)
+		      const uint8_t *silent, struct ip_plan_diff *ret)
 {
-	struct comparison c = {.target = target, .d = ret};
+	struct comparison c = {.target = target, .d = ret, .silent = silent};
 	struct ip_plan *live = &ret->live;
 
 	*ret = (struct ip_plan_diff){0};
@@ -205,7 +227,8 @@ int ip_plan_diff_make(struct ip_target *target, const struct ip_modules *modules
 	ret->functions = live->ndistinct;
 	/* a group has the index of its function (plan.c) */
 	c.spoiled = calloc(live->nfunctions + 1, sizeof(*c.spoiled));
-	if (!c.spoiled) {
+	c.shown = calloc(live->nfunctions + 1, sizeof(*c.shown));
+	if (!c.spoiled || !c.shown) {
 		ip_error("out of memory");
 		goto fail;
 	}
@@ -223,12 +246,14 @@ int ip_plan_diff_make(struct ip_target *target, const struct ip_modules *modules
 	}
 	live->nchanges = c.kept;
 	drop_spoiled(live, c.spoiled);
-	if (drop_functions(live) < 0 || count_distinct(live) < 0)
+	if (drop_functions(live) < 0 || count_distinct(live) < 0 || count_distinct(&ret->shown) < 0)
 		goto fail;
 	free(c.spoiled);
+	free(c.shown);
 	return 0;
 fail:
 	free(c.spoiled);
+	free(c.shown);
 	ip_plan_diff_clear(ret);
 	return -1;
 }
@@ -262,4 +287,5 @@ void ip_plan_diff_clear(struct ip_plan_diff *d)
 {
 	ip_plan_clear(&d->live);
 	ip_plan_clear(&d->idle);
+	ip_plan_clear(&d->shown);
 }

@@ -25,18 +25,23 @@
 struct ip_plan_diff {
 	struct ip_plan live; /* what is to go live; its functions are only those with such a site */
 	struct ip_plan idle; /* what is to go idle; both forms filled in, functions numbered */
-	size_t functions;    /* selected functions, live or not */
-	size_t kept;	     /* sites that are live and stay live */
+	/* Selected functions that are live already since others end by jumping to them (silent),
+	 * and were not selected before: no change of theirs is needed. They are numbered. */
+	struct ip_plan shown;
+	size_t shown_sites;
+	size_t functions; /* selected functions, live or not */
+	size_t kept;	  /* sites that are live and stay live */
 	/* sites with foreign contents, selected or not; they are left alone */
 	size_t foreign;
 	uint64_t first_foreign;
 };
 
-/* Makes both parts. It is no error if one of them is empty, or both. Modules that are not mapped
- * any more are left out. The area gives the numbers of functions. */
+/* Makes the parts. It is no error if one of them is empty, or all. Modules that are not mapped any
+ * more are left out. The area gives the numbers of functions. silent: a bitmap of the numbers of
+ * functions that are silent now; NULL: none is. */
 int ip_plan_diff_make(struct ip_target *target, const struct ip_modules *modules,
 		      const struct ip_selections *selections, const struct ip_area *area,
-		      struct ip_plan_diff *ret);
+		      const uint8_t *silent, struct ip_plan_diff *ret);
 
 /* Returns all changes in one array (malloc'ed, *ret_n of them). d->live must have been bound.
  * Returns NULL with an error. */

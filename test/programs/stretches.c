@@ -5,6 +5,7 @@
  *   stretches N   0: before its first call; 1: between two calls of one function; 2: between the
  *                 calls of a loop, in each of its rounds; 3: behind the last one; 4: in a callee
  *                 that calls nothing
+ *   stretches N live   so for ever, and rests a little after each call
  */
 #include <stdlib.h>
 #include <time.h>
@@ -75,9 +76,11 @@ int main(int argc, char **argv)
 {
 	const int where = argc > 1 ? atoi(argv[1]) : 0;
 
-	for (int i = 0; i < 500; i++) {
+	for (int i = 0; argc > 2 || i < 500; i++) {
 		slow = i % 10 == 3 ? where : -1;
 		serve(i);
+		if (argc > 2)
+			nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
 	}
 	return 0;
 }

@@ -5,6 +5,7 @@ program that knows it, and in traces whose calls are known.
 """
 
 import json
+import os
 import pathlib
 import re
 
@@ -12,6 +13,8 @@ import pytest
 from test_darc import made, recorded
 from test_html import browser, document  # noqa: F401
 from test_html_browser import View
+
+from iptest import memory
 
 import tracegen
 
@@ -51,16 +54,53 @@ def end_of(end, lines):
     return end["function"], mark
 
 
-@pytest.mark.parametrize(
-    "where, wanted",
-    [
-        (0, (None, ("parse", "parse"))),
-        (1, (("load", "load"), ("load", "again"))),
-        (2, (("store", "store"), ("store", "store"))),
-        (3, (("leaf", "leaf"), None)),
-        (4, (None, None)),
-    ],
-)
+def check_first(data, where, wanted):
+    """The first stretch of the cause is the one that takes long. The cause."""
+    path = ["serve", "handle", "leaf"] if where == 4 else ["serve", "handle"]
+    (cause,) = [p for p in own(data) if p["path"] == path]
+    first, lines = cause["stretches"][0], marked_lines()
+    assert (end_of(first["from"], lines), end_of(first["to"], lines)) == wanted
+    assert 0.8 * LONG_NS < first["ns"] < 10 * LONG_NS and first["usual_ns"] < LONG_NS / 20
+    assert first["times"] == pytest.approx(7 if where == 2 else 1)
+    return cause
+
+
+STRETCHES = [
+    (0, (None, ("parse", "parse"))),
+    (1, (("load", "load"), ("load", "again"))),
+    (2, (("store", "store"), ("store", "store"))),
+    (3, (("leaf", "leaf"), None)),
+    (4, (None, None)),
+]
+
+
+@pytest.mark.parametrize("where, wanted", STRETCHES)
+def test_where_a_live_program_takes_long(root, programs, where, wanted):
+    """The callees of the cause are live in the last step of a live search, too."""
+    program = programs.simple("stretches", placement="fentry")
+    target = root.popen(["nice", "-n", "-10", program, str(where), "live"])
+    try:
+        memory.wait_for(
+            "the program does not start",
+            lambda: os.readlink(f"/proc/{target.pid}/exe") == str(program),
+        )
+        options = ("--slower-than", "3500us", target.pid)
+        done = root.iprobe("darc", "-f", "serve", "--json", *options, timeout=120)
+        assert done.returncode == 0, repr(done)
+        check_first(json.loads(done.stdout), where, wanted)
+        few = root.iprobe(
+            *("darc", "-f", "serve", "--json", "--max-functions", 1, *options), timeout=120
+        )
+    finally:
+        target.kill()
+        target.wait()
+    # of callees that were idle in the last look nothing is known
+    assert few.returncode == 0, repr(few)
+    (cause,) = own(json.loads(few.stdout))
+    assert ("stretches" in cause) == (where == 4), cause
+
+
+@pytest.mark.parametrize("where, wanted", STRETCHES)
 def test_where_a_program_takes_long(root, programs, where, wanted):
     program = programs.simple("stretches", placement="fentry")
     trace = root.dir() / "trace"
@@ -70,12 +110,7 @@ def test_where_a_program_takes_long(root, programs, where, wanted):
     assert done.returncode == 0, repr(done)
     slow = ("--slower-than", "3500us")
     data = searched(root, trace, *slow)
-    path = ["serve", "handle", "leaf"] if where == 4 else ["serve", "handle"]
-    (cause,) = [p for p in own(data) if p["path"] == path]
-    first, lines = cause["stretches"][0], marked_lines()
-    assert (end_of(first["from"], lines), end_of(first["to"], lines)) == wanted
-    assert 0.8 * LONG_NS < first["ns"] < 10 * LONG_NS and first["usual_ns"] < LONG_NS / 20
-    assert first["times"] == pytest.approx(7 if where == 2 else 1)
+    cause, lines = check_first(data, where, wanted), marked_lines()
     text = root.iprobe("darc", "-f", "serve", *slow, trace).stdout
     if where == 4:
         assert len(cause["stretches"]) == 1

@@ -9,9 +9,13 @@ import gzip
 import io
 import json
 import re
+import signal
+import time
 
 import pytest
+from iptest import memory
 from iptest import programs as building
+from iptest.actor import last_words
 
 # Those that lead to functions with probes, and those that do not, or nobody knows where.
 FOLLOWED = ["direct", "chain", "stacked", "variadic", "ping", "deep", "across", "catches", "left"]
@@ -159,6 +163,51 @@ def test_times_of_one(me, program, name):
     if name == "ping":
         assert functions[name]["total_ns"] == pytest.approx(sum(found[name]), rel=0.01)
         assert functions[name]["calls"] > 1000
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("--callsite",), ("--depth", "9"), ("--payload", "count")]
+)
+def test_selected_later(me, programs, options):
+    """Whom it jumps to is live, and not shown. It is shown once it is selected: without a stop."""
+    # serve() ends by jumping to handle()
+    target = me.popen([programs.simple("stretches", placement="fentry"), "4", "live"])
+    directory = me.dir() / "trace"
+    try:
+        session = me.popen(
+            [
+                *(me.iprobe_path, "attach", "--json", "-f", "serve", *options, "-o", directory),
+                str(target.pid),
+            ]
+        )
+        memory.wait_for(
+            "nothing is live",
+            lambda: json.loads(me.iprobe("status", "--json", target.pid).stdout)["patched"],
+        )
+        memory.wait_for("no session file", (directory / "iprobe" / "session").exists)
+        change = ("attach", "--json", "-f", "handle", target.pid)
+        memory.wait_for("no change", lambda: me.iprobe(*change, "--dry-run").returncode == 0)
+        done = me.iprobe(*change)
+        assert done.returncode == 0, repr(done)
+        summary = done.summary()
+        assert summary["functions_added"] == 1 and summary["sites_added"], summary
+        # where calls are counted, the sites of whom it jumps to are idle until then
+        assert bool(summary["stop_us"]) == ("count" in options), summary
+        # there is nothing to add any more
+        assert me.iprobe(*change).summary()["functions_added"] == 0
+        time.sleep(0.3)
+        session.send_signal(signal.SIGINT)
+        done = last_words(session)
+    finally:
+        target.kill()
+        target.wait()
+    assert done.returncode == 0, repr(done)
+    summary = done.summary()
+    assert (summary["functions"], summary["silent_functions"]) == (2, 0), summary
+    assert summary["silent_sites"] == 0, summary
+    functions = report(me, directory)
+    assert set(functions) == {"serve", "handle"}, functions
+    assert functions["handle"]["calls"] > 100
 
 
 def test_events_that_are_not_shown_are_told(me, program, targets):

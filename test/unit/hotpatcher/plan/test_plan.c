@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/abi/meters.h"
+#include "common/trace/trace_format.h"
 #include "hotpatcher/plan/payload_rules.h"
 #include "hotpatcher/plan/plan.h"
 #include "hotpatcher/plan/plan_conflicts.h"
@@ -633,7 +634,7 @@ static void test_differences(void **state)
 	make_live(NEXT);
 	set(SMALL + 0x20, &trap, 1);
 	select_functions("main,small");
-	assert_int_equal(ip_plan_diff_make(target, &modules, &selections, &area, &d), 0);
+	assert_int_equal(ip_plan_diff_make(target, &modules, &selections, &area, NULL, &d), 0);
 	assert_int_equal(d.functions, 2);
 	assert_int_equal(d.kept, 2);
 	assert_int_equal(d.foreign, 1);
@@ -654,14 +655,56 @@ static void test_differences(void **state)
 	/* a function's jumps are spoiled with it */
 	set(TO_NEXT, &trap, 1);
 	select_functions("work.part.0,work,next");
-	assert_int_equal(ip_plan_diff_make(target, &modules, &selections, &area, &d), 0);
+	assert_int_equal(ip_plan_diff_make(target, &modules, &selections, &area, NULL, &d), 0);
 	assert_int_equal(d.live.nchanges, 3); /* of the part, and the exit of next */
 	assert_int_equal(d.live.ndistinct, 2);
 	ip_plan_diff_clear(&d);
 	/* a module that is not mapped any more is left alone */
 	fake_target_unload(target, &file, BIAS);
-	assert_int_equal(ip_plan_diff_make(target, &modules, &selections, &area, &d), 0);
+	assert_int_equal(ip_plan_diff_make(target, &modules, &selections, &area, NULL, &d), 0);
 	assert_int_equal(d.live.nchanges + d.idle.nchanges + d.kept + d.foreign, 0);
+	ip_plan_diff_clear(&d);
+}
+
+/* What was silent, and is selected now, is live already: it is told, each function once, with its
+ * sites. */
+static void test_silent_ones_that_are_selected(void **state)
+{
+	static uint8_t silent[IP_NUMBER_MAX / 8 + 1];
+	struct ip_area_header header = {0};
+	struct ip_area_module entries[1] = {{.load_bias = BIAS,
+					     .first_number = 101,
+					     .nfunctions = 6,
+					     .build_id_size = 4,
+					     .build_id = "plan"}};
+	const struct ip_area area = {.header = &header, .modules = entries};
+	struct ip_plan_diff d;
+	uint32_t number;
+
+	(void)state;
+	header.nmodules = 1;
+	memset(silent, 0xff, sizeof(silent));
+	make_live(MAIN);
+	make_live(MAIN + 0x20);
+	select_functions("main,small");
+	assert_int_equal(ip_plan_diff_make(target, &modules, &selections, &area, silent, &d), 0);
+	assert_int_equal(d.shown.nfunctions, 1);
+	assert_int_equal(d.shown.ndistinct, 1);
+	assert_int_equal(d.shown_sites, 2);
+	assert_int_equal(d.shown.nchanges, 0);
+	assert_string_equal(ip_plan_function_name(&d.shown.functions[0]), "main");
+	number = d.shown.functions[0].number;
+	assert_int_equal(number, 101 + IP_NUMBERS_PER_FUNCTION * d.shown.functions[0].function);
+	ip_plan_diff_clear(&d);
+	/* one that was not silent, and what is not selected */
+	silent[number / 8] &= ~(1 << number % 8);
+	assert_int_equal(ip_plan_diff_make(target, &modules, &selections, &area, silent, &d), 0);
+	assert_int_equal(d.shown.nfunctions + d.shown_sites, 0);
+	ip_plan_diff_clear(&d);
+	silent[number / 8] |= 1 << number % 8;
+	select_functions("small");
+	assert_int_equal(ip_plan_diff_make(target, &modules, &selections, &area, silent, &d), 0);
+	assert_int_equal(d.shown.nfunctions + d.shown_sites, 0);
 	ip_plan_diff_clear(&d);
 }
 
@@ -686,6 +729,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_conflicts, begin, end),
 		cmocka_unit_test_setup_teardown(test_list_of_another_file, begin, end),
 		cmocka_unit_test_setup_teardown(test_differences, begin, end),
+		cmocka_unit_test_setup_teardown(test_silent_ones_that_are_selected, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
