@@ -23,7 +23,7 @@ from iptest import ctf, memory
 from iptest.actor import end, last_words, one_line, stops_of
 from test_counting import own_counts
 
-MAGIC = 0x3574736575716572  # as in session/control/control_socket.h
+MAGIC = 0x3674736575716572  # as in session/control/control_socket.h
 
 
 @pytest.fixture
@@ -363,7 +363,8 @@ def connect(address):
 
 
 def request(selection=b"step_22", magic=MAGIC, flags=0, inner_pid=0, reserved=0, max_stop=50000000):
-    return struct.pack("<QIIIIQ", magic, flags, inner_pid, 64, reserved, max_stop) + selection
+    fields = (magic, flags, inner_pid, 64, reserved, max_stop, 0, 0)
+    return struct.pack("<QIIIIQQQ", *fields) + selection
 
 
 def test_who_only_wants_to_be_in_the_way(me, targets, programs):
@@ -379,7 +380,7 @@ def test_who_only_wants_to_be_in_the_way(me, targets, programs):
     )
     bad = [
         b"x",
-        b"\0" * 40,
+        b"\0" * 56,
         request(magic=1),
         request(flags=0x80),
         request(reserved=1),

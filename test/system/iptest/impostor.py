@@ -14,7 +14,7 @@ import socket
 import struct
 import sys
 
-MAGIC = 0x3574736575716572  # as in session/control/control_socket.h
+MAGIC = 0x3674736575716572  # as in session/control/control_socket.h
 FORGED = b"/tmp/FORGED\x1b]0;owned\x07\x1b[2J\nall is well"
 F_OFD_SETLK = 37
 SESSION, PATCH = 0, 1  # bytes of the area that are locked, as in common/abi/area.h
