@@ -300,7 +300,7 @@ void ip_darc_latencies_clear(struct ip_darc_latencies *l)
 
 uint64_t ip_darc_latencies_percentile(const struct ip_darc_latencies *l, double share)
 {
-	const uint64_t ns = ip_histogram_percentile(&l->durations, share);
+	const uint64_t ns = ip_histogram_percentile(&l->durations, share, 0, UINT64_MAX);
 	const unsigned row = ip_histogram_row_of(ns);
 
 	return ip_histogram_step_from(row, ip_histogram_step_of(ns, row));

@@ -66,10 +66,10 @@ static uint64_t value_of(unsigned row, unsigned step)
 	return low + width / 2;
 }
 
-uint64_t ip_histogram_percentile(const struct ip_histogram *h, double share)
+/* Returns the middle of the step that the value of a rank is in. */
+static uint64_t value_of_rank(const struct ip_histogram *h, uint64_t rank)
 {
-	double wanted = ceil(share * (double)h->count);
-	uint64_t rank = wanted < 1 ? 1 : (uint64_t)wanted, seen = 0, last = 0;
+	uint64_t seen = 0, last = 0;
 
 	for (unsigned row = 0; row < IP_HISTOGRAM_ROWS; row++)
 		for (unsigned step = 0; h->rows[row] && step < IP_HISTOGRAM_STEPS; step++) {
@@ -81,4 +81,16 @@ uint64_t ip_histogram_percentile(const struct ip_histogram *h, double share)
 				return last;
 		}
 	return last;
+}
+
+uint64_t ip_histogram_percentile(const struct ip_histogram *h, double share, uint64_t min,
+				 uint64_t max)
+{
+	const double wanted = ceil(share * (double)h->count);
+	uint64_t value;
+
+	if (!h->count)
+		return 0;
+	value = value_of_rank(h, wanted < 1 ? 1 : (uint64_t)wanted);
+	return value < min ? min : value > max ? max : value;
 }

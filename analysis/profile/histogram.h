@@ -4,6 +4,9 @@
  * two: a value read out of it differs by less than 0.8 % from the true value, and values below
  * 128 are exact. Memory grows with the range of the values: 256 bytes for each power of two that
  * occurs.
+ *
+ * Steps of nanoseconds begin elsewhere than steps of ticks. So that all views show the same
+ * percentile of the same calls, each counts ticks, and asks ip_histogram_percentile().
  */
 #ifndef IP_HISTOGRAM_H
 #define IP_HISTOGRAM_H
@@ -76,8 +79,10 @@ static inline void ip_histogram_add(struct ip_histogram *h, uint64_t value)
 	ip_histogram_put(h, value);
 }
 
-/* Returns the value that the share (0..1) of all values does not exceed (nearest rank); 0 where
- * the histogram is empty. */
-uint64_t ip_histogram_percentile(const struct ip_histogram *histogram, double share);
+/* Returns the value that the share (0..1) of all values does not exceed (nearest rank): the middle
+ * of its step, kept within the smallest and the largest value, which the caller knows exactly. 0
+ * where the histogram is empty. */
+uint64_t ip_histogram_percentile(const struct ip_histogram *histogram, double share, uint64_t min,
+				 uint64_t max);
 
 #endif

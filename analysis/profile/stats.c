@@ -577,17 +577,10 @@ void ip_stats_destroy(struct ip_stats *stats)
 	free(stats);
 }
 
-/* Returns a percentile in nanoseconds, kept within the true minimum and maximum. */
 static uint64_t percentile(const struct ip_recording *s, const struct ip_call_stats *f,
 			   double share)
 {
-	uint64_t ticks = ip_histogram_percentile(&f->histogram, share);
-
-	if (ticks < f->min)
-		ticks = f->min;
-	if (ticks > f->max)
-		ticks = f->max;
-	return ip_recording_ns(s, ticks);
+	return ip_recording_ns(s, ip_histogram_percentile(&f->histogram, share, f->min, f->max));
 }
 
 void ip_stats_summarize(const struct ip_recording *s, const struct ip_call_stats *f,

@@ -41,7 +41,7 @@ uint64_t cli_hist_total(const struct cli_hist *h, uint32_t item)
 {
 	const struct ip_latency *f = logged_of(h, item);
 
-	return f->count ? f->total : ip_recording_ns(h->session, h->counts->functions[item].sum);
+	return ip_recording_ns(h->session, f->count ? f->total : h->counts->functions[item].sum);
 }
 
 void cli_hist_make(const struct cli_hist *h, uint32_t item, struct cli_histogram *ret)
@@ -51,8 +51,10 @@ void cli_hist_make(const struct cli_hist *h, uint32_t item, struct cli_histogram
 	const struct ip_recording *s = h->session;
 	struct ip_latency counted = {.count = c->ended};
 
-	*ret = (struct cli_histogram){
-		.count = f->count, .min = f->min, .max = f->max, .nbuckets = IP_LATENCY_BUCKETS};
+	*ret = (struct cli_histogram){.count = f->count,
+				      .min = ip_recording_ns(s, f->min),
+				      .max = ip_recording_ns(s, f->max),
+				      .nbuckets = IP_LATENCY_BUCKETS};
 	ret->total = cli_hist_total(h, item);
 	ret->until_tail = f->until_tail;
 	if (f->count) {

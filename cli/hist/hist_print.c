@@ -43,12 +43,11 @@ static const struct {
 
 #define PERCENTILES (sizeof(percentiles) / sizeof(*percentiles))
 
-/* Returns a percentile, kept within the true minimum and maximum. */
-static uint64_t percentile(const struct cli_histogram *f, size_t i)
+static uint64_t percentile(const struct cli_hist *h, const struct ip_latency *f, size_t i)
 {
-	uint64_t ns = ip_histogram_percentile(f->logged->durations, percentiles[i].share);
-
-	return ns < f->min ? f->min : ns > f->max ? f->max : ns;
+	return ip_recording_ns(
+		h->session,
+		ip_histogram_percentile(f->durations, percentiles[i].share, f->min, f->max));
 }
 
 static int print_head(const struct cli_hist *h, uint32_t item, const struct cli_histogram *f)
@@ -79,7 +78,7 @@ static int print_head(const struct cli_hist *h, uint32_t item, const struct cli_
 	ip_print(stdout, "\n");
 	for (size_t i = 0; value && i < PERCENTILES; i++)
 		ip_print(stdout, "%s%s %s", i ? ", " : "  ", percentiles[i].name,
-			 ip_format_ns(percentile(f, i), min));
+			 ip_format_ns(percentile(h, f->logged, i), min));
 	if (value)
 		ip_print(stdout, "\n");
 	return 0;
@@ -201,12 +200,12 @@ void cli_hist_value_json(struct ip_json *j, const struct ip_value_group *group)
 	}
 }
 
-static void json_value(struct ip_json *j, const struct ip_value_group *group,
-		       const struct cli_histogram *f)
+static void json_value(struct ip_json *j, const struct cli_hist *h,
+		       const struct ip_value_group *group, const struct ip_latency *f)
 {
 	cli_hist_value_json(j, group);
 	for (size_t i = 0; i < PERCENTILES; i++)
-		ip_json_uint(j, percentiles[i].key, percentile(f, i));
+		ip_json_uint(j, percentiles[i].key, percentile(h, f, i));
 }
 
 /* Of one process that goes on the keys are pid and dir. */
@@ -301,7 +300,7 @@ void cli_hist_json(const struct cli_hist *h)
 		ip_json_string(&j, "module", ip_recording_module_name(s, &s->functions[function]));
 		ip_json_string(&j, "payload", f.logged ? "log" : "hist");
 		if (group)
-			json_value(&j, group, &f);
+			json_value(&j, h, group, f.logged);
 		cli_json_dropped(&j, s, function);
 		cli_hist_figures_json(&j, h, h->order[i], &f);
 		if (h->latencies && h->latencies->slices.n && f.logged) {

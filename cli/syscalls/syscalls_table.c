@@ -30,12 +30,9 @@ static const char *text_of(const struct cli_syscalls_table *t, uint64_t ticks, c
 	return ip_format_ns(ns_of(t, ticks), buffer);
 }
 
-/* A percentile is the middle of a step of the histogram: it may lie beyond the longest call. */
 static uint64_t p99_of(const struct ip_syscall_sum *sum)
 {
-	const uint64_t p99 = ip_histogram_percentile(&sum->durations, 0.99);
-
-	return p99 < sum->max ? p99 : sum->max;
+	return ip_histogram_percentile(&sum->durations, 0.99, sum->min, sum->max);
 }
 
 static struct total add_up(const struct cli_syscalls_table *t)

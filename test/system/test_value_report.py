@@ -401,26 +401,32 @@ def test_histograms(me, seed):
         durations = collections.defaultdict(list)
         for c in calls_of(trace):
             if c.how != "unfinished":
-                durations[value_of(c)].append(ns(trace, c.end - c.start))
-        document = json.loads(
-            me.iprobe("hist", "--json", "--by", f"value:{name}", directory).stdout
+                durations[value_of(c)].append(c.end - c.start)
+        document, reported = (
+            json.loads(me.iprobe(view, "--json", "--by", f"value:{name}", directory).stdout)
+            for view in ("hist", "report")
         )
         assert document["by"] == f"value:{name}"
         rows = {r["value"]: r for r in document["rows"]}
         assert rows.keys() == durations.keys() and len(rows) == len(document["rows"])
         for value, row in rows.items():
-            known = durations[value]
+            known = [ns(trace, ticks) for ticks in durations[value]]
             assert (row["calls"], row["min_ns"], row["max_ns"], row["total_ns"]) == (
                 len(known),
                 min(known),
                 max(known),
-                sum(known),
+                ns(trace, sum(durations[value])),
             )
             assert {b["from_ns"]: b["calls"] for b in row["buckets"]} == collections.Counter(
                 1 << d.bit_length() >> 1 for d in known
             )
             for key, share in (("p50_ns", 0.5), ("p90_ns", 0.9), ("p99_ns", 0.99)):
                 assert row[key] == pytest.approx(rank(known, share), rel=0.01, abs=1), key
+        # the same calls have the same percentiles in both views
+        keys = ("p50_ns", "p90_ns", "p99_ns", "p999_ns")
+        same = {r["value"]: [r[key] for key in keys] for r in reported["rows"]}
+        for value, row in rows.items():
+            assert [row[key] for key in keys] == same[value], value
 
 
 def as_shown(trace, call):

@@ -48,16 +48,16 @@ static void count_in_slice(struct ip_latencies *l, struct ip_latency *f, uint64_
 static void count(struct ip_latencies *l, struct ip_latency *f, const struct ip_frame *frame,
 		  uint64_t end)
 {
-	uint64_t ns = ip_recording_ns(l->trace->session, end - frame->start);
-	unsigned bucket = bucket_of(ns);
+	const uint64_t ticks = end - frame->start, ns = ip_recording_ns(l->trace->session, ticks);
+	const unsigned bucket = bucket_of(ns);
 
 	if (!f->count++)
-		f->min = f->max = ns;
-	if (ns < f->min)
-		f->min = ns;
-	if (ns > f->max)
-		f->max = ns;
-	f->total += ns;
+		f->min = f->max = ticks;
+	if (ticks < f->min)
+		f->min = ticks;
+	if (ticks > f->max)
+		f->max = ticks;
+	f->total += ticks;
 	f->calls[bucket]++;
 	f->until_tail += !!(frame->flags & IP_FRAME_TAIL);
 	if (l->durations && !f->durations) {
@@ -65,7 +65,7 @@ static void count(struct ip_latencies *l, struct ip_latency *f, const struct ip_
 		l->failed |= !f->durations;
 	}
 	if (f->durations)
-		ip_histogram_add(f->durations, ns);
+		ip_histogram_add(f->durations, l->durations ? ns : ticks);
 	if (l->slices.n)
 		count_in_slice(l, f, frame->start, bucket);
 }
@@ -332,6 +332,7 @@ static int collect_by_value(struct ip_trace_reader *trace, const struct ip_laten
 	l->selected = options->selected;
 	l->tid = options->tid;
 	l->slices = options->slices;
+	l->durations = options->durations;
 	l->groups = ip_groups_create(trace, IP_GROUP_BY_VALUE, value);
 	if (l->groups)
 		l->groups->values->chosen = chosen;

@@ -31,7 +31,9 @@ struct ip_latency_options {
 	const bool *selected; /* by function */
 	uint32_t tid;	      /* 0: all threads */
 	struct ip_latency_slices slices;
-	bool durations; /* for percentiles; by value they are always there */
+	/* Durations are kept in ns, for ip_profile_fine_distance() to those of another clock.
+	 * Otherwise by value only, and in ticks, for percentiles. */
+	bool durations;
 };
 
 struct ip_latency {
@@ -40,11 +42,11 @@ struct ip_latency {
 	uint64_t count;
 	/* of these: calls whose time ends at a tail call to a function without events */
 	uint64_t until_tail;
-	uint64_t min, max, total; /* of these calls, in ns */
+	uint64_t min, max, total; /* of these calls, in ticks */
 	/* By [slice * IP_LATENCY_BUCKETS + bucket], where slice is the slice in which the call
 	 * began. NULL: not wanted, or no calls. */
 	uint32_t *over_time;
-	struct ip_histogram *durations; /* of these calls, in ns; NULL: not wanted, or no calls */
+	struct ip_histogram *durations; /* of these calls; NULL: not wanted, or no calls */
 };
 
 struct ip_latencies {

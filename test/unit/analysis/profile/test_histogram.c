@@ -47,7 +47,8 @@ static void test_percentiles(void **state)
 		for (size_t i = 0; i < N_ELEMENTS(shares); i++) {
 			size_t rank = shares[i] * N > 1 ? (size_t)(shares[i] * N + 0.999999) : 1;
 
-			assert_near(ip_histogram_percentile(&h, shares[i]), values[rank - 1]);
+			assert_near(ip_histogram_percentile(&h, shares[i], 0, UINT64_MAX),
+				    values[rank - 1]);
 		}
 		ip_histogram_deinit(&h);
 	}
@@ -62,9 +63,24 @@ static void test_each_magnitude(void **state)
 			uint64_t value = (1ull << bit) + (uint64_t)(int64_t)delta;
 
 			ip_histogram_add(&h, value);
-			assert_near(ip_histogram_percentile(&h, 0.5), value);
+			assert_near(ip_histogram_percentile(&h, 0.5, 0, UINT64_MAX), value);
 			ip_histogram_deinit(&h);
 		}
+}
+
+/* The middle of a step may lie beyond all values that are in it. */
+static void test_kept_within_what_is_known(void **state)
+{
+	struct ip_histogram h = {0};
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		ip_histogram_add(&h, 1 << 20);
+	assert_true(ip_histogram_percentile(&h, 0.5, 0, UINT64_MAX) > 1 << 20);
+	assert_int_equal(ip_histogram_percentile(&h, 0.5, 0, 1 << 20), 1 << 20);
+	ip_histogram_add(&h, (1 << 21) - 1);
+	assert_int_equal(ip_histogram_percentile(&h, 1, (1 << 21) - 1, UINT64_MAX), (1 << 21) - 1);
+	ip_histogram_deinit(&h);
 }
 
 static void test_empty(void **state)
@@ -72,7 +88,7 @@ static void test_empty(void **state)
 	struct ip_histogram h = {0};
 
 	(void)state;
-	assert_int_equal(ip_histogram_percentile(&h, 0.5), 0);
+	assert_int_equal(ip_histogram_percentile(&h, 0.5, 7, UINT64_MAX), 0);
 	ip_histogram_deinit(&h);
 }
 
@@ -81,6 +97,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_percentiles),
 		cmocka_unit_test(test_each_magnitude),
+		cmocka_unit_test(test_kept_within_what_is_known),
 		cmocka_unit_test(test_empty),
 	};
 

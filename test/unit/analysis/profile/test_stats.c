@@ -156,8 +156,9 @@ static void test_same(void **state)
 		assert_true(f->sum == g->sum && f->squares == g->squares);
 		assert_int_equal(f->histogram.count, g->histogram.count);
 		for (unsigned k = 1; k < 100; k++)
-			assert_int_equal(ip_histogram_percentile(&f->histogram, k / 100.0),
-					 ip_histogram_percentile(&g->histogram, k / 100.0));
+			assert_int_equal(
+				ip_histogram_percentile(&f->histogram, k / 100.0, 0, UINT64_MAX),
+				ip_histogram_percentile(&g->histogram, k / 100.0, 0, UINT64_MAX));
 		calls += f->calls;
 		threads += f->threads;
 	}
