@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 
 #include "analysis/wait/thread_states.h"
+#include "common/array.h"
 #include "common/error.h"
 
 #define ERROR_MOST	 4095 /* a result above -4096 and below 0 is an error */
@@ -38,6 +39,8 @@ enum {
 	CALL_ARGUMENTS = 8,
 };
 
+#define NAME_SIZE 16
+
 enum state { UNKNOWN, RUNNING, RUNNABLE, BLOCKED };
 
 struct thread {
@@ -50,7 +53,10 @@ struct thread {
 	uint8_t state;
 	bool asked;			    /* for its process */
 	bool in_call, seen, gone, doubtful; /* doubtful: events were lost while it was open */
-	char name[16];
+	uint32_t program; /* of a main thread: the last that its process has executed; 0: none */
+	char name[NAME_SIZE];
+	/* before its process first executed a program; what the kernel calls it while it does */
+	char name_before[NAME_SIZE], name_executing[NAME_SIZE];
 };
 
 struct ip_syscall_reader {
@@ -60,6 +66,8 @@ struct ip_syscall_reader {
 	int32_t first_pid;	/* the process whose threads were noted first; 0: none was */
 	struct thread *threads; /* open addressing, a power of two */
 	size_t size, n;
+	char (*programs)[NAME_SIZE]; /* by number - 1: what the process was called last in it */
+	uint32_t nprograms;
 	uint64_t work; /* that losses have made */
 	struct ip_syscall_reader_sums sums;
 };
@@ -96,6 +104,7 @@ void ip_syscall_reader_destroy(struct ip_syscall_reader *r)
 	if (!r)
 		return;
 	free(r->threads);
+	free(r->programs);
 	free(r);
 }
 
@@ -194,6 +203,15 @@ static void change(struct thread *t, uint8_t state, uint64_t tsc)
 	t->state = state;
 }
 
+/* The program that a thread's process is. */
+static uint32_t program_of(const struct ip_syscall_reader *r, const struct thread *t)
+{
+	const struct thread *main_thread =
+		t->pid && t->pid != t->tid ? slot_of(r->threads, r->size, t->pid) : t;
+
+	return main_thread->program;
+}
+
 static int finish(struct ip_syscall_reader *r, struct thread *t, enum ip_syscall_outcome outcome,
 		  uint64_t tsc)
 {
@@ -203,6 +221,7 @@ static int finish(struct ip_syscall_reader *r, struct thread *t, enum ip_syscall
 	t->in_call = false;
 	call = t->call;
 	call.pid = t->pid;
+	call.program = program_of(r, t);
 	call.end = tsc > call.begin ? tsc : call.begin;
 	call.outcome = outcome;
 	if (!r->sums.scheduled) /* nothing tells what the thread did */
@@ -218,6 +237,7 @@ static int tell_untimed(struct ip_syscall_reader *r, const struct thread *t, uin
 					     .end = tsc,
 					     .tid = t->tid,
 					     .pid = t->pid,
+					     .program = program_of(r, t),
 					     .number = number,
 					     .outcome = outcome,
 					     .result = result};
@@ -272,6 +292,26 @@ static bool makes_child(uint16_t number)
 	       number == SYS_vfork;
 }
 
+static bool is_execution(uint16_t number)
+{
+	return number == SYS_execve || number == SYS_execveat;
+}
+
+/* Who executes a program is the one thread of its process, and its main thread. Until the kernel
+ * tells a name, the program has none. */
+static int note_program(struct ip_syscall_reader *r, struct thread *t)
+{
+	if (ip_array_grow(&r->programs, r->nprograms, sizeof(*r->programs)) < 0)
+		return -1;
+	if (!t->program)
+		memcpy(t->name_before, t->name, sizeof(t->name));
+	memcpy(t->name, t->name_executing, sizeof(t->name));
+	memcpy(r->programs[r->nprograms], t->name, sizeof(t->name));
+	t->program = ++r->nprograms;
+	t->pid = t->tid;
+	return 0;
+}
+
 static int leave(struct ip_syscall_reader *r, const struct ip_kernel_record *record)
 {
 	struct thread *t = current(r, record->tid);
@@ -294,18 +334,24 @@ static int leave(struct ip_syscall_reader *r, const struct ip_kernel_record *rec
 		if (ret >= 0)
 			ret = tell_untimed(r, t, number, record->tsc, IP_SYSCALL_RETURNED, result);
 	}
-	/* who executes a program is the one thread of its process */
-	if ((number == SYS_execve || number == SYS_execveat) && !result)
-		t->pid = t->tid;
+	if (is_execution(number) && !result && note_program(r, t) < 0)
+		ret = -1;
+	*t->name_executing = '\0';
 	t->state = RUNNING;
 	t->cpu = record->cpu;
 	t->since = record->tsc;
 	return ret;
 }
 
-static void note_name(struct thread *t, const struct ip_kernel_record *record, size_t at)
+/* A process gets its new name before it returns from execve(2). */
+static void note_name(struct ip_syscall_reader *r, struct thread *t,
+		      const struct ip_kernel_record *record, size_t at)
 {
-	memcpy(t->name, record->fields + at, sizeof(t->name) - 1);
+	const bool executing = t->in_call && is_execution(t->call.number);
+
+	memcpy(executing ? t->name_executing : t->name, record->fields + at, NAME_SIZE - 1);
+	if (t->program && !executing)
+		memcpy(r->programs[t->program - 1], t->name, NAME_SIZE);
 }
 
 /* A thread that gives its CPU to another one. */
@@ -324,7 +370,7 @@ static int note_switch(struct ip_syscall_reader *r, const struct ip_kernel_recor
 		return 0;
 	change(t, RUNNING, record->tsc);
 	t->cpu = record->cpu;
-	note_name(t, record, SWITCH_NEXT_COMM);
+	note_name(r, t, record, SWITCH_NEXT_COMM);
 	return 0;
 }
 
@@ -334,7 +380,7 @@ static int note_wakeup(struct ip_syscall_reader *r, const struct ip_kernel_recor
 
 	if (!t)
 		return 0;
-	note_name(t, record, WOKEN_COMM);
+	note_name(r, t, record, WOKEN_COMM);
 	if (t->state == BLOCKED)
 		change(t, RUNNABLE, record->tsc);
 	return 0;
@@ -370,7 +416,7 @@ static int note_fork(struct ip_syscall_reader *r, const struct ip_kernel_record 
 	*t = (struct thread){
 		.tid = tid,
 		.pid = process_of(r, find(r, ip_kernel_s32(record, FORK_PARENT_TID)), tid)};
-	note_name(t, record, FORK_CHILD_COMM);
+	note_name(r, t, record, FORK_CHILD_COMM);
 	return ret;
 }
 
@@ -382,9 +428,9 @@ static int note_exit(struct ip_syscall_reader *r, const struct ip_kernel_record 
 
 	if (!t)
 		return 0;
+	note_name(r, t, record, EXIT_COMM);
 	if (t->in_call)
 		ret = finish(r, t, IP_SYSCALL_OPEN, record->tsc);
-	note_name(t, record, EXIT_COMM);
 	t->gone = true;
 	return ret;
 }
@@ -504,6 +550,8 @@ void ip_syscall_reader_each_open(const struct ip_syscall_reader *r, uint64_t tsc
 		if (!t.tid || !t.in_call)
 			continue;
 		change(&t, t.state, tsc);
+		t.call.pid = t.pid;
+		t.call.program = program_of(r, &t);
 		t.call.end = tsc > t.call.begin ? tsc : t.call.begin;
 		t.call.outcome = IP_SYSCALL_OPEN;
 		visit(context, &t.call);
@@ -520,4 +568,23 @@ const char *ip_syscall_reader_thread(const struct ip_syscall_reader *r, int32_t 
 	const struct thread *t = slot_of(r->threads, r->size, tid);
 
 	return tid && t->tid ? t->name : "";
+}
+
+const char *ip_syscall_reader_process(const struct ip_syscall_reader *r, int32_t pid,
+				      uint32_t program)
+{
+	const struct thread *t = slot_of(r->threads, r->size, pid);
+
+	if (program)
+		return program <= r->nprograms ? r->programs[program - 1] : "";
+	return !pid || !t->tid ? "" : t->program ? t->name_before : t->name;
+}
+
+const char *ip_syscall_reader_caller(const struct ip_syscall_reader *r,
+				     const struct ip_syscall_call *call)
+{
+	const bool is_main = call->pid == call->tid || !call->pid;
+	const char *name = is_main ? ip_syscall_reader_process(r, call->tid, call->program) : "";
+
+	return *name ? name : ip_syscall_reader_thread(r, call->tid);
 }

@@ -42,7 +42,8 @@ struct ip_syscall_call {
 	int64_t result;
 	struct ip_syscall_parts parts;
 	int32_t tid;
-	int32_t pid; /* the thread's process, as far as the reader knows it; 0: it does not */
+	int32_t pid;	  /* the thread's process, as far as the reader knows it; 0: it does not */
+	uint32_t program; /* that the process had executed; 0: the one it began with */
 	uint16_t number;
 	uint8_t outcome; /* enum ip_syscall_outcome */
 	bool timed;	 /* begin and parts are known; else begin is end */
@@ -86,8 +87,16 @@ struct ip_syscall_reader_sums {
 };
 struct ip_syscall_reader_sums ip_syscall_reader_read(const struct ip_syscall_reader *reader);
 
-/* The name of a thread; "": not known. */
+/* The name that a thread had last; "": not known. */
 const char *ip_syscall_reader_thread(const struct ip_syscall_reader *reader, int32_t tid);
+
+/* What a process was called last while it was a program; "": not known. */
+const char *ip_syscall_reader_process(const struct ip_syscall_reader *reader, int32_t pid,
+				      uint32_t program);
+
+/* The name of the thread that made a call: of a main thread, that of the program it was then. */
+const char *ip_syscall_reader_caller(const struct ip_syscall_reader *reader,
+				     const struct ip_syscall_call *call);
 
 /* Whether a result is an error; *ret_number: its number. */
 bool ip_syscall_is_error(int64_t result, unsigned *ret_number);

@@ -12,12 +12,13 @@
 #include "common/print.h"
 
 #define SIZE_LEAST 64u
+#define PIDS	   (1u << 22) /* the kernel has none above */
 
-static struct cli_process_name *place_of(const struct cli_process_names *names, uint32_t pid)
+static struct cli_process_name *place_of(const struct cli_process_names *names, uint32_t key)
 {
-	size_t at = pid * 2654435761u & (names->size - 1);
+	size_t at = key * 2654435761u & (names->size - 1);
 
-	while (names->items[at].pid && names->items[at].pid != pid)
+	while (names->items[at].key && names->items[at].key != key)
 		at = (at + 1) & (names->size - 1);
 	return &names->items[at];
 }
@@ -33,22 +34,29 @@ static int make_room(struct cli_process_names *names)
 		return ip_error("out of memory");
 	}
 	for (size_t i = 0; i < before.size; i++)
-		if (before.items[i].pid)
-			*place_of(names, before.items[i].pid) = before.items[i];
+		if (before.items[i].key)
+			*place_of(names, before.items[i].key) = before.items[i];
 	free(before.items);
 	return 0;
 }
 
-int cli_process_names_note(struct cli_process_names *names, uint32_t pid, const char *name)
+uint32_t cli_process_key(uint32_t pid, uint32_t program)
+{
+	return program ? PIDS + program : pid;
+}
+
+int cli_process_names_note(struct cli_process_names *names, uint32_t key, uint32_t pid,
+			   const char *name)
 {
 	struct cli_process_name *place;
 
-	if (!pid)
+	if (!key)
 		return 0;
 	if (2 * (names->n + 1) > names->size && make_room(names) < 0)
 		return -1;
-	place = place_of(names, pid);
-	names->n += !place->pid;
+	place = place_of(names, key);
+	names->n += !place->key;
+	place->key = key;
 	place->pid = pid;
 	if (*name)
 		snprintf(place->name, sizeof(place->name), "%s", name);
@@ -74,16 +82,30 @@ void cli_process_names_clear(struct cli_process_names *names)
 	*names = (struct cli_process_names){0};
 }
 
-const char *cli_process_names_get(const struct cli_process_names *names, uint32_t pid)
+static const struct cli_process_name *find(const struct cli_process_names *names, uint32_t key)
 {
-	const struct cli_process_name *place = names->size && pid ? place_of(names, pid) : NULL;
+	static const struct cli_process_name none;
+	const struct cli_process_name *place = names->size && key ? place_of(names, key) : &none;
 
-	return place && place->pid ? place->name : "";
+	return place->key ? place : &none;
 }
 
-const char *cli_process_names_text(struct cli_process_names *names, uint32_t pid)
+uint32_t cli_process_names_pid(const struct cli_process_names *names, uint32_t key)
 {
-	const char *name = cli_process_names_get(names, pid);
+	const uint32_t pid = find(names, key)->pid;
+
+	return pid ? pid : key < PIDS ? key : 0;
+}
+
+const char *cli_process_names_get(const struct cli_process_names *names, uint32_t key)
+{
+	return find(names, key)->name;
+}
+
+const char *cli_process_names_text(struct cli_process_names *names, uint32_t key)
+{
+	const uint32_t pid = cli_process_names_pid(names, key);
+	const char *name = cli_process_names_get(names, key);
 
 	if (!pid)
 		return "(not known)";

@@ -68,7 +68,7 @@ struct live {
 
 static uint32_t owner_of(const struct cli_syscalls_options *o, const struct ip_syscall_call *call)
 {
-	return o->by == CLI_SYSCALLS_BY_PROCESS ? call->pid : 0;
+	return o->by == CLI_SYSCALLS_BY_PROCESS ? cli_process_key(call->pid, call->program) : 0;
 }
 
 /* The process of a thread that was made a moment ago. */
@@ -86,8 +86,9 @@ static int take(void *context, const struct ip_syscall_call *call)
 	if (!cli_syscalls_wants(live->options, call) || cli_syscalls_own_take(&live->own, call))
 		return 0;
 	if (live->options->by == CLI_SYSCALLS_BY_PROCESS &&
-	    cli_process_names_note(&live->names, call->pid,
-				   ip_syscall_reader_thread(live->reader, call->pid)) < 0)
+	    cli_process_names_note(
+		    &live->names, owner_of(live->options, call), call->pid,
+		    ip_syscall_reader_process(live->reader, call->pid, call->program)) < 0)
 		return -1;
 	if (!live->options->list)
 		return ip_syscall_sums_add(&live->sums, owner_of(live->options, call), call);
@@ -96,8 +97,8 @@ static int take(void *context, const struct ip_syscall_call *call)
 	live->list.out = cli_list_output_file(&live->output);
 	if (!live->list.out)
 		return -1;
-	cli_syscalls_list_print(&live->list, call,
-				ip_syscall_reader_thread(live->reader, call->tid), NULL);
+	cli_syscalls_list_print(&live->list, call, ip_syscall_reader_caller(live->reader, call),
+				NULL);
 	if (++live->listed == live->options->filter.limit)
 		__atomic_store_n(&live->enough, true, __ATOMIC_RELEASE);
 	return 0;
@@ -231,6 +232,11 @@ static void add_open(void *context, const struct ip_syscall_call *call)
 		ip_syscall_sums_add(&table->sums, owner_of(table->options, call), call);
 }
 
+static uint32_t pid_of(void *context, uint32_t owner)
+{
+	return cli_process_names_pid(context, owner);
+}
+
 static const char *process_text(void *context, uint32_t owner, bool shown)
 {
 	struct cli_process_names *names = context;
@@ -249,6 +255,7 @@ static struct cli_syscalls_table table_of(struct live *live, struct cli_process_
 		table.pid = live->processes.choice->pids[0];
 	if (live->options->by == CLI_SYSCALLS_BY_PROCESS) {
 		table.owner = process_text;
+		table.pid_of = pid_of;
 		table.context = names;
 	}
 	return table;

@@ -232,7 +232,7 @@ static void json_row(const struct cli_syscalls_table *t, const struct ip_syscall
 	if (t->owner && by == CLI_SYSCALLS_BY_DESCRIPTOR)
 		ip_json_string(j, "descriptor", t->owner(t->context, sum->owner, false));
 	if (t->owner && by == CLI_SYSCALLS_BY_PROCESS) {
-		ip_json_uint(j, "pid", sum->owner);
+		ip_json_uint(j, "pid", t->pid_of(t->context, sum->owner));
 		ip_json_string(j, "process", t->owner(t->context, sum->owner, false));
 	}
 	ip_json_uint(j, "calls", sum->calls);

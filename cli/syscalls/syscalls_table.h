@@ -22,6 +22,7 @@ struct cli_syscalls_table {
 	struct cli_syscalls_own own;
 	/* The words for an owner of sums. NULL: the sums have none. */
 	const char *(*owner)(void *context, uint32_t owner, bool shown);
+	uint32_t (*pid_of)(void *context, uint32_t owner); /* by process */
 	void *context;
 };
 

@@ -21,7 +21,7 @@
 #define NO_FUNCTION   "(no traced function)"
 #define NO_DESCRIPTOR "(no descriptor)"
 
-/* What owners of sums are called: functions by their index, processes by their pid, descriptors by
+/* What owners of sums are called: functions by their index, processes by their key, descriptors by
  * their place here. */
 struct owners {
 	struct cli_syscalls_trace *t;
@@ -66,17 +66,26 @@ static const char *process_of(void *context, uint32_t owner, bool shown)
 		     : cli_process_names_get(&o->names, owner);
 }
 
-/* By the name that the session has; of a process that was not recorded, by its main thread's. */
-static int note_process(struct owners *o, uint32_t pid)
+static uint32_t pid_of(void *context, uint32_t owner)
+{
+	return cli_process_names_pid(&((struct owners *)context)->names, owner);
+}
+
+/* By the name that the session has, which is that of the program that it recorded; otherwise by
+ * what the kernel called the process while it was the program that made the call. */
+static int note_process(struct owners *o, uint32_t pid, uint32_t program, uint32_t *ret)
 {
 	const struct ip_trace_reader *trace = o->t->trace;
 
-	if (*cli_process_names_get(&o->names, pid))
+	*ret = pid ? cli_process_key(pid, program) : 0;
+	if (*cli_process_names_get(&o->names, *ret))
 		return 0;
-	for (size_t i = 0; i < trace->nprocesses; i++)
+	for (size_t i = 0; i < trace->nprocesses && !program; i++)
 		if (trace->process_list[i].pid == pid)
-			return cli_process_names_note(&o->names, pid, trace->process_list[i].name);
-	return cli_process_names_note(&o->names, pid, ip_syscall_reader_thread(o->t->reader, pid));
+			return cli_process_names_note(&o->names, *ret, pid,
+						      trace->process_list[i].name);
+	return cli_process_names_note(&o->names, *ret, pid,
+				      ip_syscall_reader_process(o->t->reader, pid, program));
 }
 
 static uint32_t *slot_of(const struct owners *o, const char *text)
@@ -146,10 +155,9 @@ static int owner_of(struct owners *o, size_t i, uint32_t *ret)
 	*ret = 0;
 	if (o->t->options->by == CLI_SYSCALLS_BY_FUNCTION)
 		*ret = o->t->functions[i];
-	if (o->t->options->by == CLI_SYSCALLS_BY_PROCESS) {
-		*ret = cli_syscalls_process_of(o->t, call->tid, call->begin);
-		return note_process(o, *ret);
-	}
+	if (o->t->options->by == CLI_SYSCALLS_BY_PROCESS)
+		return note_process(o, cli_syscalls_process_of(o->t, call->tid, call->begin),
+				    call->program, ret);
 	if (o->t->options->by != CLI_SYSCALLS_BY_DESCRIPTOR)
 		return 0;
 	fd = ip_syscall_descriptor(call, &made);
@@ -177,6 +185,7 @@ static int print_table(struct cli_syscalls_trace *t)
 	int ret = 0;
 
 	table.owner = owner_texts[t->options->by];
+	table.pid_of = pid_of;
 	for (size_t i = 0; i < t->ncalls && ret == 0; i++) {
 		ret = owner_of(&owners, i, &owner);
 		if (ret == 0)
@@ -239,7 +248,7 @@ static int print_list(struct cli_syscalls_trace *t)
 		const struct ip_syscall_call *call = &t->calls[order[i]];
 		const uint32_t function = t->functions[order[i]];
 
-		cli_syscalls_list_print(&list, call, ip_syscall_reader_thread(t->reader, call->tid),
+		cli_syscalls_list_print(&list, call, ip_syscall_reader_caller(t->reader, call),
 					function == IP_NO_FUNCTION_AT ? NULL
 					: list.json ? ip_names_get(t->names, function)
 						    : ip_names_shown(t->names, function));

@@ -10,6 +10,7 @@
  *   name     a child that gives itself the name "helper", and a control character (prctl)
  *   same     a child that stays as it was
  *   below    a child of a child, with a title
+ *   program  a child that works, asks for its session 7 times, and executes sleep(1) for 0.2 s
  */
 #include <poll.h>
 #include <signal.h>
@@ -41,7 +42,14 @@ static void become(const char *what)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	usleep(40000);
-	if (!strcmp(what, "name")) {
+	if (!strcmp(what, "program")) {
+		for (int i = 0; i < 7; i++) {
+			step(i);
+			getsid(0);
+		}
+		execlp("sleep", "sleep", "0.2", NULL);
+		_exit(1);
+	} else if (!strcmp(what, "name")) {
 		prctl(PR_SET_NAME, "helper\x1b[1m");
 	} else if (strcmp(what, "same")) {
 		memset(title, 0, room);

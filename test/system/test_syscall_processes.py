@@ -304,6 +304,55 @@ def test_marked_calls(traced):
     target.stdin.close()
 
 
+def check_programs(said, pid, first):
+    """The calls of a child that executed a program are those of two processes."""
+    made = {}
+    for row in said["syscalls"]:
+        if row["pid"] == pid:
+            made.setdefault(row["process"], {})[row["name"]] = row["calls"]
+    assert set(made) == {first, "sleep"}, made
+    assert made[first]["getsid"] == 7 and made[first]["execve"] >= 1
+    assert "clock_nanosleep" in made["sleep"] and "brk" in made["sleep"]
+    assert not {"getsid", "execve"} & set(made["sleep"]), made
+    assert "brk" not in made[first], made
+
+
+def test_a_child_that_executes_a_program(traced, programs):
+    """Each call is put down to what the process was called when it made it: live, and recorded."""
+    program = [programs.simple("renamed"), "room-for-a-title-" * 4]
+    live = traced.popen(program, stdin=subprocess.PIPE)
+    assert live.stdout.readline() == "ready\n"
+    proc = start(traced, "syscalls", "--by", "process", "--json", live.pid)
+    for _ in range(2):
+        print("program", file=live.stdin, flush=True)
+        pid = int(live.stdout.readline().split()[1])
+    stat = pathlib.Path(f"/proc/{pid}/stat")
+    until(lambda: stat.read_text().rsplit(")", 1)[1].split()[0] == "Z", "it does not end")
+    live.stdin.close()
+    said = json.loads(actors.last_words(proc).stdout)
+    check_programs(said, pid, "renamed")
+
+    trace = traced.dir() / "trace"
+    args = ["run", "-q", "--kernel", "--follow-fork", "-o", trace, "--", *program]
+    done = traced.iprobe(*args, input="program\n")
+    assert done.returncode == 0, repr(done)
+    pid = int(re.search(r"^program (\d+)", done.stdout, re.M).group(1))
+    said = json.loads(traced.iprobe("syscalls", "--by", "process", "--json", trace).stdout)
+    check_programs(said, pid, "renamed")
+    text = traced.iprobe("syscalls", "--by", "process", trace).stdout
+    assert re.search(rf"clock_nanosleep +{pid} sleep$", text, re.M), text
+    assert re.search(rf"getsid +{pid} renamed$", text, re.M), text
+    listed = traced.iprobe("syscalls", "--list", "--json", "-e", "getsid,brk", trace).stdout
+    calls = [json.loads(line) for line in listed.splitlines()]
+    assert {(c["name"], c["thread"]) for c in calls if c["tid"] == pid} == {
+        ("getsid", "renamed"),
+        ("brk", "sleep"),
+    }
+    # its functions were those of the program that it was
+    rows = json.loads(traced.iprobe("report", "--by", "process", "--json", trace).stdout)["rows"]
+    assert {row["process"] for row in rows if row["pid"] == pid} == {"renamed"}
+
+
 @pytest.mark.parametrize("source", ["tracefs", "perf"])
 def test_wait_for_the_start(traced, programs, source):
     """A program that iprobe runs waits for its sites when the recording begins: no call of its."""

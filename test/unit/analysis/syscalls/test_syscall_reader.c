@@ -606,6 +606,51 @@ static void expect(const struct ip_syscall_call *call, const char *text, const c
 				   .result = (r),                                                  \
 				   .arguments = {__VA_ARGS__}})
 
+/* What a process executes has another name; what it called before was another program. */
+static void test_programs(void **state)
+{
+	struct taken *t = *state;
+	const struct ip_syscall_reader *r = t->reader;
+
+	note_thread(t, 10, 7, 7);
+	enter(t, 20, 7, SYS_clone, SIGCHLD);
+	fork_child(t, 21, 7, 8);
+	leave(t, 22, 7, SYS_clone, 8);
+	enter(t, 30, 8, SYS_dup2, 1);
+	leave(t, 31, 8, SYS_dup2, 1);
+	enter(t, 40, 8, SYS_execve, 0);
+	leave(t, 41, 8, SYS_execve, -ENOENT); /* it stays what it is */
+	enter(t, 50, 8, SYS_execve, 0);
+	switch_to(t, 51, 7, 1, 8); /* it has its new name, and the call has not returned */
+	leave(t, 52, 8, SYS_execve, 0);
+	for (size_t i = 1; i < 4; i++) {
+		assert_int_equal(t->calls[i].program, 0);
+		assert_string_equal(ip_syscall_reader_caller(r, &t->calls[i]), "child");
+	}
+	enter(t, 60, 8, SYS_brk, 0);
+	leave(t, 61, 8, SYS_brk, 0);
+	assert_int_equal(t->calls[4].program, 1);
+	assert_string_equal(ip_syscall_reader_process(r, 8, 1), "thread");
+	note_thread(t, 63, 10, 8);
+	enter(t, 64, 10, SYS_brk, 0); /* a thread of the program */
+	leave(t, 65, 10, SYS_brk, 0);
+	assert_int_equal(t->calls[5].pid, 8);
+	assert_int_equal(t->calls[5].program, 1);
+	assert_string_equal(ip_syscall_reader_caller(r, &t->calls[5]), "noted");
+	/* the next program: nothing has told its name when it is made, and its end does */
+	enter(t, 70, 8, SYS_execveat, 0);
+	leave(t, 71, 8, SYS_execveat, 0);
+	assert_string_equal(ip_syscall_reader_process(r, 8, 2), "");
+	enter(t, 72, 8, SYS_exit_group, 0);
+	end_thread(t, 73, 8);
+	assert_int_equal(t->calls[7].program, 2);
+	assert_string_equal(ip_syscall_reader_process(r, 8, 0), "child");
+	assert_string_equal(ip_syscall_reader_process(r, 8, 1), "thread");
+	assert_string_equal(ip_syscall_reader_process(r, 8, 2), "ended");
+	assert_string_equal(ip_syscall_reader_process(r, 8, 3), "");
+	assert_string_equal(ip_syscall_reader_process(r, 7, 0), "noted");
+}
+
 static void test_text(void **state)
 {
 	struct ip_syscall_call *call;
@@ -722,6 +767,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_many_threads, setup, teardown),
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_sums),
+		cmocka_unit_test_setup_teardown(test_programs, setup, teardown),
 		cmocka_unit_test(test_text),
 		cmocka_unit_test(test_descriptor),
 		cmocka_unit_test(test_set),
