@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/profile/value_filter.h"
 #include "cli/args/operands.h"
 #include "cli/args/processes.h"
 #include "cli/cli.h"
@@ -44,6 +45,9 @@ static const char help[] =
 	"peaks came or went\n"
 	"      --tid TID        this thread only\n"
 	"      --process PROC   this process only: a pid, or a name with wildcards\n"
+	"      --value COND     calls whose values meet fd=3, len>4096, uri=*.html, retval<0 ... "
+	"only; again: all\n"
+	"                       must hold\n"
 	"  -j, --jobs N         read with so many threads (default: one for each CPU)\n"
 	"      --full-names     whole C++ names, not their short forms\n"
 	"      --json           one JSON document\n";
@@ -62,12 +66,12 @@ static void warn_of_measured(const struct cli_hist *h)
 			 "iprobe: %s: --payload hist does not tell threads apart: with --tid only "
 			 "functions that were logged are shown\n",
 			 h->dir);
-	if (h->latencies->groups && cli_hist_any_measured(h))
-		ip_print(
-			stderr,
-			"iprobe: %s: --payload hist keeps no values: with --by only functions that "
-			"were logged are shown\n",
-			h->dir);
+	if ((h->latencies->groups || ip_value_filter_is_on(h->latencies->matches)) &&
+	    cli_hist_any_measured(h))
+		ip_print(stderr,
+			 "iprobe: %s: --payload hist keeps no values: with %s only functions that "
+			 "were logged are shown\n",
+			 h->dir, h->latencies->groups ? "--by" : "--value");
 	if (h->latencies->slices.n && cli_hist_any_measured(h))
 		ip_print(stderr,
 			 "iprobe: %s: --payload hist keeps no times: %s shows these functions as "
@@ -112,7 +116,7 @@ static struct ip_latency_slices slices_of(const struct ip_trace_reader *trace,
 								  : room);
 }
 
-static int show(const char *dir, const struct cli_hist_options *o)
+static int show(const char *dir, struct cli_hist_options *o)
 {
 	struct cli_hist_trace t = {0};
 	struct cli_reading_screen screen = {.print = print_so_far};
@@ -203,6 +207,7 @@ static int parse(int argc, char **argv, struct cli_hist_options *o)
 		CLI_FILTER_TID,
 		CLI_PROCESS_OPTIONS,
 		CLI_FILTER_PROCESS,
+		CLI_FILTER_VALUE,
 		{"by", required_argument, NULL, OPT_BY},
 		{"over-time", no_argument, NULL, OPT_OVER_TIME},
 		{"diff", required_argument, NULL, OPT_DIFF},
@@ -236,6 +241,9 @@ static bool are_processes(int argc, char **argv)
 /* Checks what goes with what. Returns -1: go on; else the exit code. */
 static int check(const char *command, const struct cli_hist_options *o)
 {
+	if (o->is_process && o->filter.matches.n)
+		return cli_usage(command, "histograms of a process know no values: --value is for "
+					  "traces");
 	if (o->is_process && o->by)
 		return cli_usage(command, "histograms of a process know no values: --by is for "
 					  "traces");
@@ -283,11 +291,14 @@ int cmd_hist(int argc, char **argv)
 		choice = (struct ip_service_choice){.pids = &pid, .npids = 1};
 	}
 	code = check(argv[0], &o);
-	if (code >= 0)
-		return code;
 	/* where the user leaves a pager, this process ends without a message */
 	signal(SIGPIPE, SIG_DFL);
-	if (o.is_process)
-		return cli_hist_live(&choice, &o);
-	return (o.other ? cli_hist_show_diff(operand, &o) : show(operand, &o)) < 0 ? cli_fail() : 0;
+	if (code < 0 && o.is_process)
+		code = cli_hist_live(&choice, &o);
+	else if (code < 0)
+		code = (o.other ? cli_hist_show_diff(operand, &o) : show(operand, &o)) < 0
+			       ? cli_fail()
+			       : 0;
+	ip_value_matches_clear(&o.filter.matches);
+	return code;
 }

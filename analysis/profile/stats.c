@@ -39,7 +39,7 @@ add_call(struct ip_stats *stats, struct ip_call_stats *f, const struct ip_frame 
 	 uint64_t end, enum ip_frame_end how, bool outermost, uint64_t duration)
 {
 	f->self += frame->self;
-	if (outermost)
+	if (outermost || stats->chosen)
 		f->total += ip_frame_ticks(frame, end);
 	note_run(stats, f);
 	if (__builtin_expect(frame->flags & IP_FRAME_EARLIER, 0)) {
@@ -347,6 +347,7 @@ static struct ip_stats *create(const struct ip_stats_options *options)
 		stats->selected = options->selected;
 		stats->tid = options->tid;
 		stats->scale = options->scale;
+		stats->chosen = ip_value_filter_is_on(options->matches);
 	}
 	return stats;
 }
@@ -489,6 +490,7 @@ static int collect(struct ip_trace_reader *trace, const struct ip_stats_options 
 {
 	static const struct ip_frames_ops batched = {
 		.closed = on_batched, .orphan = on_orphan, .point = on_point};
+	const bool chosen_by_values = ip_value_filter_is_on(options->matches);
 	static const struct ip_frames_ops groups = {.opened = on_group_opened,
 						    .left = on_group_left,
 						    .resumed = on_group_resumed,
@@ -497,10 +499,13 @@ static int collect(struct ip_trace_reader *trace, const struct ip_stats_options 
 						    .point = on_group_point,
 						    .values = on_values};
 	bool grouped = options->by != IP_GROUP_BY_FUNCTION || options->per_process;
-	struct ip_trace_visitor visitor = {.ops = grouped ? &groups : &batched, .run = on_run};
+	struct ip_trace_visitor visitor = {.ops = grouped	     ? &groups
+						  : options->batches ? &batched
+								     : &function_ops,
+					   .run = on_run};
 	struct ip_stats *stats;
 
-	if (!grouped && !options->batches)
+	if (!grouped && !options->batches && !chosen_by_values)
 		return collect_by_function(trace, options, ret);
 	stats = create(options);
 	if (!stats)
@@ -518,7 +523,8 @@ static int collect(struct ip_trace_reader *trace, const struct ip_stats_options 
 		if (chosen && stats->groups)
 			stats->groups->values->chosen = chosen;
 	}
-	if (stats->failed || ip_trace_reader_visit(trace, &visitor, &stats->events) < 0 ||
+	if (stats->failed ||
+	    ip_value_filter_visit(trace, &visitor, options->matches, &stats->events) < 0 ||
 	    stats->failed) {
 		ip_stats_destroy(stats);
 		return -1;
@@ -545,7 +551,7 @@ int ip_stats_collect(struct ip_trace_reader *trace, const struct ip_stats_option
 	}
 	/* too many values: those that come first in the trace are not the wanted ones */
 	done = ip_value_choice_find(trace, stats->groups->values, options->selected, options->tid,
-				    options->order, &chosen);
+				    options->matches, options->order, &chosen);
 	if (done == 0 && trace->progress && trace->progress->stopped) {
 		*ret = stats; /* what was read at first is whole */
 		ip_value_choice_destroy(chosen);

@@ -28,6 +28,7 @@
 #include "analysis/profile/groups.h"
 #include "analysis/profile/histogram.h"
 #include "analysis/profile/value_choice.h"
+#include "analysis/profile/value_filter.h"
 
 /* Times in TSC ticks. */
 struct ip_call_stats {
@@ -70,6 +71,7 @@ struct ip_stats {
 	bool skip;		 /* the current run belongs to another thread */
 	const uint64_t *payload; /* that came with the current event */
 	const bool *selected;
+	bool chosen;		  /* by their values: each call counts in total */
 	struct ip_run_sums *sums; /* by function, of the run that is being read */
 	uint32_t *called;	  /* functions whose sums are not 0, ncalled of them */
 	size_t ncalled;
@@ -91,6 +93,9 @@ struct ip_stats_options {
 	/* With batches: the durations of calls (min to max, histogram) are multiplied by scale,
 	 * which converts them to ticks of another clock. */
 	double scale;
+	/* These calls only: as ip_value_filter_visit() takes them. Then each counts in total, also
+	 * where it lies in another one. */
+	const struct ip_value_matches *matches;
 };
 
 /* Times in nanoseconds. All but total and self are 0 where no call has ended. */

@@ -336,15 +336,15 @@ static int choose(const struct chooser *c, struct ip_value_choice **ret)
 }
 
 int ip_value_choice_find(struct ip_trace_reader *trace, const struct ip_value_groups *groups,
-			 const bool *selected, uint32_t tid, enum ip_value_order order,
-			 struct ip_value_choice **ret)
+			 const bool *selected, uint32_t tid, const struct ip_value_matches *matches,
+			 enum ip_value_order order, struct ip_value_choice **ret)
 {
 	static const struct ip_frames_ops ops = {
 		.opened = on_opened, .closed = on_closed, .point = on_point, .values = on_values};
 	struct chooser c = {.groups = groups, .selected = selected, .tid = tid, .order = order};
 	const struct ip_trace_visitor visitor = {.ops = &ops, .context = &c, .run = on_run};
 	uint64_t events;
-	int done = ip_trace_reader_visit(trace, &visitor, &events);
+	int done = ip_value_filter_visit(trace, &visitor, matches, &events);
 
 	if (done == 0)
 		done = c.failed ? -1 : choose(&c, ret);

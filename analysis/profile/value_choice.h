@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "analysis/callstack/trace.h"
+#include "analysis/profile/value_filter.h"
 #include "analysis/profile/value_groups.h"
 
 #define IP_VALUE_CHOICE_MAX (1u << 20)
@@ -37,11 +38,11 @@ enum ip_value_order {
 struct ip_value_choice;
 
 /* Reads the whole trace. groups tells which value it is. selected: by function, those that count;
- * NULL: all. tid 0: all threads. Returns 0, or -1 with an error. *ret is to be destroyed by
- * ip_value_choice_destroy(). */
+ * NULL: all. tid 0: all threads. matches: as ip_value_filter_visit() takes them. Returns 0, or -1
+ * with an error. *ret is to be destroyed by ip_value_choice_destroy(). */
 int ip_value_choice_find(struct ip_trace_reader *trace, const struct ip_value_groups *groups,
-			 const bool *selected, uint32_t tid, enum ip_value_order order,
-			 struct ip_value_choice **ret);
+			 const bool *selected, uint32_t tid, const struct ip_value_matches *matches,
+			 enum ip_value_order order, struct ip_value_choice **ret);
 void ip_value_choice_destroy(struct ip_value_choice *choice);
 bool ip_value_choice_has(const struct ip_value_choice *choice, uint64_t hash);
 

@@ -101,11 +101,18 @@ void ip_value_matches_clear(struct ip_value_matches *matches)
 int ip_value_matches_find(struct ip_value_matches *matches, const struct ip_recording *session,
 			  const char *dir)
 {
+	ip_value_matches_forget(matches);
 	for (unsigned i = 0; i < matches->n; i++)
 		if (ip_value_name_find(session, dir, matches->items[i].name,
 				       &matches->items[i].where) < 0)
 			return -1;
 	return 0;
+}
+
+void ip_value_matches_forget(struct ip_value_matches *matches)
+{
+	for (unsigned i = 0; i < matches->n; i++)
+		ip_value_name_clear(&matches->items[i].where);
 }
 
 static bool compare(enum ip_value_match_op op, long double value, long double with)

@@ -49,6 +49,8 @@ void ip_value_matches_clear(struct ip_value_matches *matches);
 /* Finds the names in a recording. dir is for messages. Returns 0, or -1 with an error. */
 int ip_value_matches_find(struct ip_value_matches *matches, const struct ip_recording *session,
 			  const char *dir);
+/* Forgets what was found; the conditions stay. */
+void ip_value_matches_forget(struct ip_value_matches *matches);
 
 /* Returns which conditions hold for what came with an event: one bit each. A condition on a value
  * that the event does not have does not hold. payload may be NULL. */

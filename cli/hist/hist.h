@@ -114,14 +114,15 @@ struct cli_reading_screen;
  * closed in both cases. */
 int cli_hist_open(const char *dir, const struct cli_hist_options *options,
 		  struct cli_reading_screen *screen, struct cli_hist_trace *ret);
-/* Reads it. durations: as in struct ip_latency_options. Returns 0, or -1 with an error. */
-int cli_hist_collect(struct cli_hist_trace *trace, const struct cli_hist_options *options,
+/* Reads it. durations: as in struct ip_latency_options. Finds the values of --value in this trace.
+ * Returns 0, or -1 with an error. */
+int cli_hist_collect(struct cli_hist_trace *trace, struct cli_hist_options *options,
 		     const struct ip_latency_slices *slices, bool durations);
 void cli_hist_close(struct cli_hist_trace *trace);
 
 /* hist_diff.c. Shows how a trace differs from that of the options. Returns 0, or -1 with an error.
  */
-int cli_hist_show_diff(const char *dir, const struct cli_hist_options *options);
+int cli_hist_show_diff(const char *dir, struct cli_hist_options *options);
 
 /* hist_live.c. Shows the histograms of the sessions of processes. Returns the exit code. */
 int cli_hist_live(const struct ip_service_choice *choice, const struct cli_hist_options *options);

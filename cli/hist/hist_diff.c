@@ -193,7 +193,7 @@ static int by_distance(const void *a, const void *b, void *context)
 	return (x->after > y->after) - (x->after < y->after);
 }
 
-static int load(const char *dir, const struct cli_hist_options *o, struct cli_hist_trace *ret)
+static int load(const char *dir, struct cli_hist_options *o, struct cli_hist_trace *ret)
 {
 	struct ip_latency_slices slices;
 
@@ -205,7 +205,7 @@ static int load(const char *dir, const struct cli_hist_options *o, struct cli_hi
 	return cli_hist_order(&ret->hist, ret->selected, SIZE_MAX);
 }
 
-int cli_hist_show_diff(const char *dir, const struct cli_hist_options *o)
+int cli_hist_show_diff(const char *dir, struct cli_hist_options *o)
 {
 	struct cli_hist_diff d = {.options = o};
 	int ret = load(o->other, o, &d.before);

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "analysis/profile/value_filter.h"
 #include "cli/hist/hist.h"
 
 static const struct ip_latency *logged_of(const struct cli_hist *h, uint32_t item)
@@ -31,8 +32,9 @@ uint64_t cli_hist_calls(const struct cli_hist *h, uint32_t item)
 {
 	uint64_t logged = logged_of(h, item)->count;
 
-	/* histograms that the process made do not tell threads */
-	if (logged || cli_hist_value(h, item) || (h->latencies && h->latencies->tid))
+	/* histograms that the process made tell neither threads nor values */
+	if (logged || cli_hist_value(h, item) ||
+	    (h->latencies && (h->latencies->tid || ip_value_filter_is_on(h->latencies->matches))))
 		return logged;
 	return h->counts->functions[item].ended;
 }

@@ -42,18 +42,21 @@ int cli_hist_open(const char *dir, const struct cli_hist_options *o,
 	return ret;
 }
 
-int cli_hist_collect(struct cli_hist_trace *t, const struct cli_hist_options *o,
+int cli_hist_collect(struct cli_hist_trace *t, struct cli_hist_options *o,
 		     const struct ip_latency_slices *slices, bool durations)
 {
 	const struct ip_latency_options wanted = {.selected = t->selected,
 						  .tid = o->filter.tid,
 						  .slices = *slices,
-						  .durations = durations};
-	const int ret =
-		o->by ? ip_latencies_collect_by_value(t->reader, &wanted,
-						      o->by + strlen(CLI_HIST_BY), &t->latencies)
-		      : ip_latencies_collect(t->reader, &wanted, &t->latencies);
+						  .durations = durations,
+						  .matches = &o->filter.matches};
+	int ret = ip_value_matches_find(&o->filter.matches, t->reader->session, t->hist.dir);
 
+	if (ret == 0)
+		ret = o->by ? ip_latencies_collect_by_value(t->reader, &wanted,
+							    o->by + strlen(CLI_HIST_BY),
+							    &t->latencies)
+			    : ip_latencies_collect(t->reader, &wanted, &t->latencies);
 	t->hist.latencies = t->latencies;
 	return ret;
 }

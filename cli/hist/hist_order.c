@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "analysis/profile/value_filter.h"
 #include "cli/hist/hist.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -30,8 +31,21 @@ bool cli_hist_any_measured(const struct cli_hist *h)
 	return false;
 }
 
+static int none_met(const struct cli_hist *h)
+{
+	const struct ip_value_match *first = &h->latencies->matches->items[0];
+
+	return ip_error("%s: no call that ended%s meets '%s'%s (iprobe report --by 'value:%s' "
+			"shows which values there are)",
+			h->dir, h->latencies->tid ? " in that thread" : "", first->whole,
+			h->latencies->matches->n > 1 ? " and the other conditions" : "",
+			first->name);
+}
+
 static int none(const struct cli_hist *h)
 {
+	if (h->latencies && ip_value_filter_is_on(h->latencies->matches))
+		return none_met(h);
 	if (h->latencies && h->latencies->groups)
 		return ip_error("%s: no call that ended%s has recorded the value '%s' (points have "
 				"no time: iprobe report --by 'value:%s' counts theirs)",

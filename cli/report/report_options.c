@@ -41,7 +41,7 @@ static const char help[] =
 	"with the largest\n"
 	"                       number in a recorded value: a latency that the program measured)\n"
 	"      --innermost      with --slowest: without calls that are around others of these\n"
-	"      --value COND     with --slowest: calls whose values meet fd=3, len>4096, "
+	"      --value COND     calls whose values meet fd=3, len>4096, "
 	"uri=*.html ... only; may be\n"
 	"                       repeated: all hold\n"
 	"      --process PROC   this process only: a pid, or a name with wildcards\n"
@@ -280,8 +280,6 @@ static int check(const char *command, struct cli_report_options *o)
 		return check_slowest(command, o);
 	if (o->innermost)
 		return cli_usage(command, "--innermost goes with --slowest");
-	if (o->filter.matches.n)
-		return cli_usage(command, "--value goes with --slowest");
 	if (o->sort && o->by == IP_GROUP_BY_VALUE && !strcmp(o->sort, CLI_SORT_VALUE))
 		return -1;
 	if (o->sort && !o->other && !strncmp(o->sort, BY_VALUE, strlen(BY_VALUE)))

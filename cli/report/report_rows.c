@@ -80,9 +80,16 @@ static int make_functions(struct cli_report *r, const bool *selected)
 					       .function = &s->functions[i]};
 		row->count = row->stats->calls ? row->stats->calls : row->stats->points;
 		row->logged = row->count || row->stats->earlier;
-		row->counted = r->counts->functions[i].calls ? &r->counts->functions[i] : NULL;
-		row->count += r->counts->functions[i].calls;
-		if ((!row->count && !row->logged) || !selected[i])
+		if (!selected[i])
+			continue;
+		/* what the process counted has no values */
+		if (ip_value_filter_is_on(&r->options->filter.matches)) {
+			r->uncounted += r->counts->functions[i].calls;
+		} else if (r->counts->functions[i].calls) {
+			row->counted = &r->counts->functions[i];
+			row->count += row->counted->calls;
+		}
+		if (!row->count && !row->logged)
 			continue;
 		row->name = ip_names_get(r->names, i);
 		if (row->counted && !row->logged)
@@ -164,7 +171,8 @@ static int count_groups(struct cli_report *r, const bool *selected, uint64_t **r
 {
 	const struct ip_recording *s = r->trace->session;
 	bool known = (r->options->by == IP_GROUP_BY_MODULE || r->options->by == IP_GROUP_BY_FILE) &&
-		     !r->options->per_process;
+		     !r->options->per_process &&
+		     !ip_value_filter_is_on(&r->options->filter.matches);
 	uint64_t *counted = calloc(r->stats->groups->n + s->nfunctions, sizeof(*counted));
 
 	*ret = counted;
@@ -258,9 +266,8 @@ static int print_so_far(void *context, void *result, size_t lines)
 	return ret;
 }
 
-/* Reads the trace. */
-static int collect(struct cli_report *r, const struct ip_stats_options *wanted,
-		   struct cli_reading_screen *screen)
+static int read_trace(struct cli_report *r, const struct ip_stats_options *wanted,
+		      struct cli_reading_screen *screen)
 {
 	struct so_far so_far = {r, wanted->selected};
 	int ret;
@@ -272,6 +279,21 @@ static int collect(struct cli_report *r, const struct ip_stats_options *wanted,
 	cli_reading_screen_begin(screen, r->trace);
 	ret = ip_stats_collect(r->trace, wanted, &r->stats);
 	cli_reading_screen_end(screen, r->trace);
+	return ret;
+}
+
+/* Reads the trace. What the conditions ask for is found in each trace anew. */
+static int collect(struct cli_report *r, struct ip_stats_options *wanted,
+		   struct cli_reading_screen *screen)
+{
+	struct ip_value_matches matches = r->options->filter.matches;
+	int ret = ip_value_matches_find(&matches, r->trace->session, r->trace->dir);
+
+	wanted->matches = &matches;
+	if (ret == 0)
+		ret = read_trace(r, wanted, screen);
+	wanted->matches = NULL;
+	ip_value_matches_forget(&matches);
 	return ret;
 }
 

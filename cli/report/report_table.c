@@ -170,11 +170,10 @@ static void print_footer(const struct cli_report *r, size_t limit)
 		ip_print(stdout, "... and %zu more %s\n", r->nrows - limit,
 			 cli_report_is_by_function(r->options) ? "functions" : "rows");
 	if (r->uncounted)
-		ip_print(stdout,
-			 "\n%s call%s counted without a thread and a caller; they are not "
-			 "among these.\n",
+		ip_print(stdout, "\n%s call%s counted without %s; they are not among these.\n",
 			 ip_format_count(r->uncounted, count),
-			 r->uncounted == 1 ? " was" : "s were");
+			 r->uncounted == 1 ? " was" : "s were",
+			 r->options->filter.matches.n ? "values" : "a thread and a caller");
 	if (r->stats->earlier)
 		ip_print(stdout,
 			 "\n%s call%s open already when the recording began; from then on the time "

@@ -8,6 +8,7 @@ import csv
 import fnmatch
 import io
 import json
+import os
 import pathlib
 import random
 import re
@@ -511,17 +512,75 @@ def test_slowest_that_are_around_others(me):
         assert me.iprobe("report", *words, directory).returncode == 2, words
 
 
+CHOSEN = {
+    ("n>0",): lambda c: (c.args[0] or 0) > 0,
+    ("uri=/*",): lambda c: fnmatch.fnmatchcase(c.args[1] or "", "/*"),
+    ("uri!=/", "n<=1", "n>=0"): lambda c: c.args[1] not in (None, "/") and c.args[0] in (0, 1),
+    ("retval=7",): lambda c: c.result == 7,
+    ("retval!=7", "n=-5"): lambda c: c.result in (0, -1) and c.args[0] == -5,
+}
+
+
+@pytest.mark.parametrize("texts", CHOSEN)
+def test_reports_of_chosen_values(me, texts):
+    """Each view that adds up calls takes those that are chosen, and each of them whole."""
+    trace = valued_trace(7)
+    directory = trace.write(me.dir() / "trace")
+    options = [word for text in texts for word in ("--value", text)]
+    wanted = [c for c in calls_of(trace) if CHOSEN[texts](c)]
+    ended = [c for c in wanted if c.how != "unfinished"]
+
+    (row,) = report(me, directory, *options)["functions"]
+    assert row["function"] == "handle"
+    check_row(trace, row, wanted, lambda c: True)
+    threads = report(me, directory, "--by", "thread", *options)["rows"]
+    assert {r["tid"] for r in threads} == {c.tid for c in wanted}
+    for r in threads:
+        check_row(trace, r, [c for c in wanted if c.tid == r["tid"]], lambda c: True)
+    callers = report(me, directory, "--by", "caller", *options)["rows"]
+    assert sum(r["calls"] for r in callers) == len(wanted)
+    values = report(me, directory, "--by", "value:n", *options)["rows"]
+    by_value = {None if r["value_is"] == "missing" else r["value"]: r["calls"] for r in values}
+    assert by_value == collections.Counter(c.args[0] for c in wanted)
+
+    (shown,) = json.loads(me.iprobe("hist", "--json", *options, directory).stdout)["functions"]
+    assert (shown["calls"], shown["total_ns"]) == (
+        len(ended),
+        ns(trace, sum(c.end - c.start for c in ended)),
+    )
+    by = me.iprobe("hist", "--json", "--by", "value:n", *options, directory)
+    assert {r["value"]: r["calls"] for r in json.loads(by.stdout)["rows"]} == collections.Counter(
+        c.args[0] for c in ended
+    )
+    text = me.iprobe("hist", *options, directory).stdout
+    assert text.startswith(f"handle: {len(ended):,} calls, "), text
+
+
+def test_values_that_nothing_has(me):
+    directory = valued_trace(7).write(me.dir() / "trace")
+    other = valued_trace(8).write(me.dir() / "other")
+    done = me.iprobe("hist", "--value", "n=77", "--value", "uri=/", directory)
+    assert done.returncode == 1, repr(done)
+    assert "no call that ended meets 'n=77' and the other conditions" in one_line(done)
+    assert "iprobe report --by 'value:n'" in done.stderr
+    done = me.iprobe("report", "--value", "n=77", directory)
+    assert done.returncode == 0 and "nothing meets 'n=77'" in done.stderr, repr(done)
+    for view in ("hist", "report"):
+        done = me.iprobe(view, "--value", "nothing=1", directory)
+        assert done.returncode == 1 and "'nothing'" in one_line(done), repr(done)
+        assert me.iprobe(view, "--value", "n", directory).returncode == 2
+        # the names are found in each of two traces
+        words = [view, "--json", "--value", "n>0", "--diff", other, directory]
+        done = me.iprobe(*words)
+        assert done.returncode == 0, repr(done)
+    done = me.iprobe("hist", "--value", "n=1", os.getpid())
+    assert done.returncode == 2 and "--value is for traces" in done.stderr
+
+
 def test_slowest_of_chosen_values(me):
     trace = valued_trace(7)
     directory = trace.write(me.dir() / "trace")
-    conditions = {
-        ("n>0",): lambda c: (c.args[0] or 0) > 0,
-        ("uri=/*",): lambda c: fnmatch.fnmatchcase(c.args[1] or "", "/*"),
-        ("uri!=/", "n<=1", "n>=0"): lambda c: c.args[1] not in (None, "/") and c.args[0] in (0, 1),
-        ("retval=7",): lambda c: c.result == 7,
-        ("retval!=7", "n=-5"): lambda c: c.result in (0, -1) and c.args[0] == -5,
-    }
-    for texts, holds in conditions.items():
+    for texts, holds in CHOSEN.items():
         options = [word for text in texts for word in ("--value", text)]
         found = report(me, directory, "--slowest", 10_000, *options)["slowest"]
         wanted = [as_shown(trace, c) for c in calls_of(trace) if holds(c)]
@@ -738,7 +797,6 @@ def test_messages(me):
         ("report", "--slowest", "3", "-s", "value"),
         ("report", "--slowest", "3", "-s", "value:"),
         ("report", "-s", "value:n"),
-        ("report", "--value", "n=1"),
         ("report", "--slowest", "3", "--value", "n"),
         ("report", "--diff", directory, "--by", "value:n"),
         ("hist", "--by", "n"),

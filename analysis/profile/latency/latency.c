@@ -10,6 +10,7 @@
 #include "analysis/callstack/frames_words.h"
 #include "analysis/callstack/trace_parts.h"
 #include "analysis/profile/value_choice.h"
+#include "analysis/profile/value_filter.h"
 #include "common/error.h"
 #include "common/units.h"
 
@@ -287,6 +288,22 @@ static size_t size_of(const struct ip_latencies *l)
 	return l->nfunctions * sizeof(*l->functions) + n * over_time;
 }
 
+/* By function, of calls that are chosen by their values. */
+static int collect_chosen(struct ip_trace_reader *trace, struct ip_latencies *begun,
+			  const struct ip_frames_ops *ops, struct ip_latencies **ret)
+{
+	struct ip_latencies *l = create_part(begun);
+	const struct ip_trace_visitor visitor = {.ops = ops, .context = l, .run = on_run};
+
+	if (!l || ip_value_filter_visit(trace, &visitor, l->matches, &l->events) < 0 ||
+	    end_part(l) < 0) {
+		ip_latencies_destroy(l);
+		return -1;
+	}
+	*ret = l;
+	return 0;
+}
+
 int ip_latencies_collect(struct ip_trace_reader *trace, const struct ip_latency_options *options,
 			 struct ip_latencies **ret)
 {
@@ -296,7 +313,8 @@ int ip_latencies_collect(struct ip_trace_reader *trace, const struct ip_latency_
 				     .selected = options->selected,
 				     .tid = options->tid,
 				     .slices = options->slices,
-				     .durations = options->durations};
+				     .durations = options->durations,
+				     .matches = options->matches};
 	const struct ip_trace_parts parts = {
 		.create = create_part,
 		.end = end_part,
@@ -310,6 +328,8 @@ int ip_latencies_collect(struct ip_trace_reader *trace, const struct ip_latency_
 	uint64_t events;
 	void *part;
 
+	if (ip_value_filter_is_on(options->matches))
+		return collect_chosen(trace, &begun, &ops, ret);
 	if (ip_trace_reader_visit_parts(trace, &parts, &part, &events) < 0)
 		return -1;
 	*ret = part;
@@ -333,10 +353,12 @@ static int collect_by_value(struct ip_trace_reader *trace, const struct ip_laten
 	l->tid = options->tid;
 	l->slices = options->slices;
 	l->durations = options->durations;
+	l->matches = options->matches;
 	l->groups = ip_groups_create(trace, IP_GROUP_BY_VALUE, value);
 	if (l->groups)
 		l->groups->values->chosen = chosen;
-	if (!l->groups || ip_trace_reader_visit(trace, &visitor, &l->events) < 0 || l->failed) {
+	if (!l->groups || ip_value_filter_visit(trace, &visitor, l->matches, &l->events) < 0 ||
+	    l->failed) {
 		if (l->failed)
 			tell_failure(l);
 		ip_latencies_destroy(l);
@@ -361,7 +383,7 @@ int ip_latencies_collect_by_value(struct ip_trace_reader *trace,
 		return 0;
 	}
 	done = ip_value_choice_find(trace, l->groups->values, options->selected, options->tid,
-				    IP_VALUES_BY_TOTAL, &chosen);
+				    options->matches, IP_VALUES_BY_TOTAL, &chosen);
 	ip_latencies_destroy(l);
 	if (done == 0)
 		done = collect_by_value(trace, options, value, chosen, ret);

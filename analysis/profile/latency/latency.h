@@ -19,6 +19,7 @@
 #include "analysis/profile/groups.h"
 #include "analysis/profile/histogram.h"
 #include "analysis/profile/latency/latency_slices.h"
+#include "analysis/read/value_match.h"
 
 /* Bucket 0 holds durations below 1 ns. Bucket b holds those from 2^(b - 1) ns up to, but not
  * including, 2^b ns. */
@@ -34,6 +35,8 @@ struct ip_latency_options {
 	/* Durations are kept in ns, for ip_profile_fine_distance() to those of another clock.
 	 * Otherwise by value only, and in ticks, for percentiles. */
 	bool durations;
+	/* these calls only: as ip_value_filter_visit() takes them */
+	const struct ip_value_matches *matches;
 };
 
 struct ip_latency {
@@ -54,6 +57,7 @@ struct ip_latencies {
 	size_t nfunctions;
 	struct ip_groups *groups; /* NULL: not by value */
 	struct ip_latency_slices slices;
+	const struct ip_value_matches *matches;
 	uint64_t events;
 	/* Private: */
 	struct ip_trace_reader *trace;
