@@ -61,7 +61,8 @@ const char *ip_proc_thread_text(pid_t tid, char ret[IP_PROC_THREAD_MAX])
 	return ret;
 }
 
-uint64_t ip_proc_started_at(pid_t pid)
+/* A number in /proc/PID/stat, by its place in proc(5), from the third on; 0: it is not known. */
+static uint64_t stat_field(pid_t pid, int place)
 {
 	char name[64], line[1024];
 	_cleanup_close_ int fd = -1;
@@ -74,10 +75,24 @@ uint64_t ip_proc_started_at(pid_t pid)
 	if (n <= 0)
 		return 0;
 	line[n] = '\0';
-	at = strrchr(line, ')');	   /* the name may contain anything */
-	for (int i = 0; at && i < 20; i++) /* from the second field to the 22nd */
+	at = strrchr(line, ')'); /* the name, which is the second, may contain anything */
+	for (int i = 2; at && i < place; i++)
 		at = strchr(at + 1, ' ');
 	return at ? strtoull(at, NULL, 10) : 0;
+}
+
+uint64_t ip_proc_started_at(pid_t pid)
+{
+	return stat_field(pid, 22);
+}
+
+/* By the address of its stack, which the kernel tells whoever may trace the process; others 0. The
+ * program's file is not opened: it may lie on a file system that another user answers for. */
+int ip_proc_is_64_bit(pid_t pid)
+{
+	const uint64_t stack = stat_field(pid, 28);
+
+	return stack ? stack > UINT32_MAX : -1;
 }
 
 long ip_proc_last_pid(void)

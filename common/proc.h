@@ -28,6 +28,10 @@ const char *ip_proc_thread_text(pid_t tid, char ret[IP_PROC_THREAD_MAX]);
  * the process does not exist, or the time is not known. */
 uint64_t ip_proc_started_at(pid_t pid);
 
+/* Whether a process has the words of a 64-bit program: 1, or 0: those of a 32-bit one. -1: it is
+ * not known: there is no such process, it has no program, or it may not be looked at. */
+int ip_proc_is_64_bit(pid_t pid);
+
 /* The id that was last given to a process or thread. If it has changed, some process has forked.
  * Reading it costs one small file. -1: not known. */
 long ip_proc_last_pid(void);

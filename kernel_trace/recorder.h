@@ -69,6 +69,9 @@ struct ip_kernel_options {
 	/* in a worker of iprobed, or its client: the socket of the process that reads the events
 	 * for it (worker_recorder.h); 0: this process reads them. Borrowed */
 	int reader;
+	/* with a reader: a process with a 32-bit program is refused, whose system calls cannot be
+	 * told from others. By itself the caller looks at what may join */
+	bool only_64_bit;
 };
 
 struct ip_kernel_stats {

@@ -28,9 +28,10 @@
 #define IDLE_NS	   1000000000ull /* without a process, until a choice of several is over */
 #define EVENTS	   64
 #define GONE	   (-2) /* there is no such process any more, or none that makes calls */
+#define UNSEEN	   1	/* its program may not be looked at */
 
 /* System calls of 32-bit programs have numbers of their own, which the kernel's events do not tell
- * from those of others. Returns 0; -1 with an error; GONE with an error. */
+ * from those of others. Returns 0, or UNSEEN; -1 with an error; GONE with an error. */
 static int check_program(pid_t pid)
 {
 	unsigned char head[EI_NIDENT] = {0};
@@ -46,10 +47,7 @@ static int check_program(pid_t pid)
 		return GONE;
 	}
 	if (fd < 0 && errno == EACCES)
-		return ip_error(
-			"pid %d: it is another user's, or runs with other rights: root counts "
-			"its calls",
-			pid);
+		return UNSEEN;
 	if (fd < 0)
 		return ip_error_errno("pid %d: cannot look at its program", pid);
 	if (read(fd, head, sizeof(head)) != sizeof(head) || head[EI_CLASS] != ELFCLASS64)
@@ -67,7 +65,7 @@ static bool has_ended(int fd)
 }
 
 /* Steps 1 and 2. Returns the descriptor; -1 with an error; GONE with an error. */
-static int open_process(pid_t pid, uint64_t started)
+static int open_process(pid_t pid, uint64_t started, bool *ret_unseen)
 {
 	int fd = pidfd_open(pid, 0), checked = GONE;
 
@@ -77,7 +75,8 @@ static int open_process(pid_t pid, uint64_t started)
 		ip_error("pid %d: it has ended", pid);
 	else
 		checked = check_program(pid);
-	if (checked == 0)
+	*ret_unseen = checked == UNSEEN;
+	if (checked >= 0)
 		return fd;
 	if (fd >= 0)
 		close(fd);
@@ -104,6 +103,13 @@ static bool has(const struct cli_live_processes *p, const struct ip_service_proc
 	return false;
 }
 
+static int tell_unseen(pid_t pid)
+{
+	return ip_error("pid %d: it is another user's, or runs with other rights: root counts its "
+			"calls, and an iprobed whose policy lists it for the group iprobe",
+			pid);
+}
+
 /* Adds those that are new. Returns 0, or -1 with an error. */
 static int meet(struct cli_live_processes *p, const struct ip_service_processes *found)
 {
@@ -116,7 +122,11 @@ static int meet(struct cli_live_processes *p, const struct ip_service_processes 
 			continue;
 		if (ip_array_grow(&p->items, p->n, sizeof(new)) < 0)
 			return -1;
-		new.fd = open_process(new.pid, new.started);
+		new.fd = open_process(new.pid, new.started, &new.unseen);
+		if (new.unseen && p->asked && !p->by_iprobed) {
+			close(new.fd);
+			new.fd = tell_unseen(new.pid);
+		}
 		p->items[p->n++] = new;
 		if (new.fd < 0 && pass_over(p, process->named, new.fd == GONE) < 0)
 			return -1;
@@ -168,10 +178,22 @@ static int look(struct cli_live_processes *p, bool first)
 	return ret;
 }
 
-int cli_live_processes_open(const struct ip_service_choice *choice, struct cli_live_processes *ret)
+static size_t count_open(const struct cli_live_processes *p)
 {
 	size_t open = 0;
 
+	for (size_t i = 0; i < p->n; i++)
+		open += p->items[i].fd >= 0;
+	return open;
+}
+
+static int none_is_counted(void)
+{
+	return ip_error("the system calls of none of these processes can be counted");
+}
+
+int cli_live_processes_open(const struct ip_service_choice *choice, struct cli_live_processes *ret)
+{
 	*ret = (struct cli_live_processes){.choice = choice, .ends = -1};
 	for (size_t i = 0; i < choice->npids; i++) {
 		const pid_t pid = choice->pids[i];
@@ -188,9 +210,24 @@ int cli_live_processes_open(const struct ip_service_choice *choice, struct cli_l
 	ip_descriptor_limit_raise();
 	if (look(ret, true) < 0)
 		return -1;
-	for (size_t i = 0; i < ret->n; i++)
-		open += ret->items[i].fd >= 0;
-	return open ? 0 : ip_error("the system calls of none of these processes can be counted");
+	return count_open(ret) ? 0 : none_is_counted();
+}
+
+int cli_live_processes_look_by(struct cli_live_processes *p, bool by_iprobed)
+{
+	p->asked = true;
+	p->by_iprobed = by_iprobed;
+	for (size_t i = 0; i < p->n && !by_iprobed; i++) {
+		struct cli_live_process *process = &p->items[i];
+
+		if (!process->unseen || process->fd < 0)
+			continue;
+		close(process->fd);
+		process->fd = tell_unseen(process->pid);
+		if (pass_over(p, process->named, false) < 0)
+			return -1;
+	}
+	return count_open(p) ? 0 : none_is_counted();
 }
 
 /* Steps 3 and 4. Returns 1: it is counted; 0: it has ended; -1 with an error. */
@@ -240,7 +277,9 @@ int cli_live_processes_join(struct cli_live_processes *p, struct ip_kernel_recor
 		}
 		close(process->fd);
 		process->fd = -1;
-		if (joined < 0 || pass_over(p, process->named, true) < 0)
+		/* that one may not be counted says nothing about the others */
+		if ((joined < 0 && !process->unseen) ||
+		    pass_over(p, process->named, joined == 0) < 0)
 			return -1;
 	}
 	/* on a machine that starts programs all the time there is always somebody to look at: the
@@ -249,7 +288,9 @@ int cli_live_processes_join(struct cli_live_processes *p, struct ip_kernel_recor
 		p->idle_ns = UINT64_MAX;
 	else if (!p->idle_ns || p->idle_ns == UINT64_MAX)
 		p->idle_ns = ip_now_ns() + IDLE_NS;
-	return p->counted ? 0 : ip_error("these processes have ended");
+	return p->counted  ? 0
+	       : p->failed ? none_is_counted()
+			   : ip_error("these processes have ended");
 }
 
 static void take_ends(struct cli_live_processes *p)

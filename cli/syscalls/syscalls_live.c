@@ -209,9 +209,11 @@ static int start(struct live *live, const struct ip_kernel_sink *sink)
 						      1 << IP_KERNEL_GROUP_SYSCALLS,
 					    .buffer = BUFFER,
 					    .source = live->options->source,
-					    .sink = sink};
+					    .sink = sink,
+					    .only_64_bit = true};
 
-	if (open_reader(live, &options) < 0)
+	if (open_reader(live, &options) < 0 ||
+	    cli_live_processes_look_by(&live->processes, options.reader) < 0)
 		return -1;
 	if (ip_kernel_recorder_create(&options, -1, &live->recorder) < 0)
 		return options.reader ? -1 : cli_daemon_events_missing(&options);

@@ -15,9 +15,11 @@
 enum ip_event_word {
 	/* from the worker; each has one answer */
 	IP_EVENT_BEGIN = 1, /* number: bits of enum ip_kernel_group; size: of the buffers */
-	IP_EVENT_ADD,	    /* number: the process that the reader was started for, or any */
-	IP_EVENT_STOP,	    /* all that has happened comes before the answer */
-	IP_EVENT_LOOK,	    /* number: as of IP_EVENT_BEGIN; nothing is changed */
+	/* number: the process that the reader was started for, or any; size: 1: it is refused
+	 * where its program is a 32-bit one */
+	IP_EVENT_ADD,
+	IP_EVENT_STOP, /* all that has happened comes before the answer */
+	IP_EVENT_LOOK, /* number: as of IP_EVENT_BEGIN; nothing is changed */
 	/* answers: what is missing, "" if nothing is (a sentence of IP_EVENT_BEGIN, a list of
 	 * IP_EVENT_LOOK), or why not */
 	IP_EVENT_DONE,

@@ -286,6 +286,7 @@ static int judge(const struct reader *r, pid_t pid)
 static int add(struct reader *r, const struct ip_event_message *m)
 {
 	struct ip_event_target *t;
+	int words = 1;
 
 	if (!r->recorder || m->number <= 0 || (r->options->pid && m->number != r->options->pid))
 		return ip_error("pid %d is not the process that was asked for", m->number);
@@ -301,10 +302,18 @@ static int add(struct reader *r, const struct ip_event_message *m)
 		return -1;
 	r->started = true;
 	t->asked = ip_clock_now();
+	if (m->size)
+		words = ip_proc_is_64_bit(t->pid);
+	/* what was read is told of a process that may be traced, and of no other */
 	if (judge(r, t->pid) < 0) {
 		ip_event_target_set_strange(t);
 		return -1;
 	}
+	if (words <= 0)
+		return ip_error(words ? "pid %d: whether it is a 64-bit program is not known"
+				      : "pid %d: system calls of 32-bit programs cannot be told "
+					"apart from those of others",
+				m->number);
 	if (ip_kernel_recorder_add(r->recorder, m->number) < 0)
 		return -1;
 	if (ip_event_target_is_gone(&r->targets, t))

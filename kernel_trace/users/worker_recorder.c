@@ -54,8 +54,9 @@ struct ip_worker_recorder {
 	/* Under the lock: whether the answer to what was asked for has come, what it is, the
 	 * statistics, and what went wrong (NULL: nothing). */
 	bool asked, stops;
-	pid_t joins; /* the process that was asked for; 0: none */
-	bool blind;  /* the user may not look at its descriptors */
+	pid_t joins;	  /* the process that was asked for; 0: none */
+	bool only_64_bit; /* processes that join have 64-bit programs */
+	bool blind;	  /* the user may not look at its descriptors */
 	int answer;
 	char *answer_text;
 	struct ip_kernel_stats stats;
@@ -150,6 +151,7 @@ int ip_worker_recorder_create(const struct ip_kernel_options *options, int trace
 	w->dir = dir;
 	w->uuid = uuid;
 	w->sink = options->sink;
+	w->only_64_bit = options->only_64_bit;
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -398,7 +400,7 @@ static int ask_and_wait(struct ip_worker_recorder *w, enum ip_event_word word, p
 	w->asked = true;
 	w->stops = word == IP_EVENT_STOP;
 	w->joins = pid;
-	ret = ask(w, word, pid, 0);
+	ret = ask(w, word, pid, word == IP_EVENT_ADD && w->only_64_bit);
 	while (ret == 0 && w->asked && !w->why)
 		pthread_cond_wait(&w->changed, &w->lock);
 	if (w->why)

@@ -7,10 +7,11 @@ import sys
 import pytest
 
 from iptest import memory
-from iptest.actor import last_words, one_line
+from iptest.actor import ORDINARY_UID, last_words, one_line
 from iptest.daemon_fixtures import (  # noqa: F401
     POLICY,
     daemon,
+    member,
     other,
     pytestmark,
 )
@@ -135,6 +136,72 @@ def test_what_the_policy_does_not_give(daemon, root, user, other, counted):
     # root has them by itself
     assert root.iprobe(*say, target.pid, env=env(daemon)).returncode == 0
     until_no_instance(daemon)
+
+
+LISTED = f"members:\n  - users: [{ORDINARY_UID}]\nkernel: all\n"
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_of_a_policy_that_lists_the_processes(allowing, member, other, counted, n):
+    """A member's calls of another user's processes: each, and of no other process."""
+    allowing.policy.write_text(LISTED)
+    procs, strange = [counted() for _ in range(n)], counted(other)
+    proc = member.start_iprobe(
+        *("syscalls", "--json", "--by", "process", *(p.pid for p in procs)),
+        env=env(allowing),
+        cwd=member.dir(),
+    )
+    until_recorded(allowing, procs)
+    for p in (strange, *procs):
+        p.stdin.write("go\n")
+        p.stdin.flush()
+        assert p.wait(timeout=60) == 0
+    done = last_words(proc)
+    assert done.returncode == 0, repr(done) + allowing.log()
+    rows = json.loads(done.stdout)["syscalls"]
+    assert {r["pid"]: r["calls"] for r in rows if r["name"] == "getppid"} == {
+        p.pid: 2 * CALLS for p in procs
+    }, rows
+    assert {r["pid"] for r in rows} == {p.pid for p in procs}, rows
+    until_no_instance(allowing)
+
+
+def test_what_the_policy_does_not_list(allowing, member, user, other, counted):
+    """It is told, and the others are counted; without iprobed nothing of another's is."""
+    allowing.policy.write_text(LISTED)
+    target, strange = counted(), counted(other)
+    say = ("syscalls", "--json", "--duration", "300ms")
+    line = one_line(member.iprobe(*say, strange.pid, env=env(allowing)))
+    assert f"pid {strange.pid}" in line and "another user" in line, line
+    for order in ((target, strange), (strange, target)):
+        done = member.iprobe(*say, "--by", "process", *(p.pid for p in order), env=env(allowing))
+        assert done.returncode == 1 and f"pid {strange.pid}" in done.stderr, repr(done)
+        pids = {row["pid"] for row in json.loads(done.stdout)["syscalls"]}
+        assert pids <= {target.pid}, repr(done)
+    # who is no member has none of another's
+    line = one_line(user.iprobe(*say, strange.pid, env=env(allowing)))
+    assert "another user" in line, line
+    assert allowing.end() == 0
+    line = one_line(member.iprobe(*say, target.pid, env=env(allowing)))
+    assert "it is another user's, or runs with other rights: root counts its calls" in line, line
+    assert "an iprobed whose policy lists it" in line, line
+
+
+def test_a_32_bit_program_of_another_user(allowing, member, other, user):
+    """Its calls cannot be told apart, which iprobed says of what is listed, and of no other."""
+    allowing.policy.write_text(LISTED)
+    source, program = user.dir() / "old.c", user.dir() / "old"
+    source.write_text("#include <unistd.h>\nint main(void) { pause(); return 0; }\n")
+    if user.run(["gcc", "-m32", source, "-o", program]).returncode != 0:
+        pytest.skip("gcc makes no 32-bit programs here")
+    target, strange = user.popen([program]), other.popen([program])
+    say = ("syscalls", "--duration", "300ms")
+    line = one_line(member.iprobe(*say, target.pid, env=env(allowing)))
+    assert "32-bit programs cannot be told apart" in line, line
+    line = one_line(member.iprobe(*say, strange.pid, env=env(allowing)))
+    assert "32-bit" not in line and "another user" in line, line
+    line = one_line(user.iprobe(*say, target.pid, env=env(allowing)))
+    assert "32-bit programs cannot be told apart" in line, line
 
 
 def test_top_says_what_to_do(allowing, user, targets, calling):
