@@ -183,6 +183,14 @@ static int try_session(struct ip_session *s)
 	return ip_area_try_session(s->area, s->target->pid);
 }
 
+/* What the target has mapped of the area was looked at when another iprobe may have had the session,
+ * at whose end it is unmapped (ip_area_window_give()): hooks would run into what is not there. It
+ * can change no more once the session is ours. 0, or -1 with an error. */
+static int look_again(struct ip_session *s)
+{
+	return ip_target_refresh(s->target) < 0 ? -1 : ip_area_look(s->area, s->target);
+}
+
 /* Takes the session of the target, or asks the iprobe that has it. 0: the session is ours; 1: the
  * other iprobe has done what was asked for; -1 with an error. */
 static int take_or_ask(struct ip_session *s)
@@ -192,7 +200,7 @@ static int take_or_ask(struct ip_session *s)
 		uint32_t yields;
 
 		if (held <= 0)
-			return held;
+			return held < 0 ? -1 : look_again(s);
 		s->summary->followed = is_sibling(s);
 		if (s->summary->followed)
 			return 1;

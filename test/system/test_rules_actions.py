@@ -238,6 +238,35 @@ def test_a_watch_makes_way(rules, root, user, targets, program, me, how):
         end(target.proc)
 
 
+@pytest.mark.parametrize(
+    "options", [("--payload", "count"), ("--payload", "hist"), ("--depth", "3")]
+)
+def test_what_needs_more_than_the_watch_had(me, targets, program, options):
+    """The watch gives back at its end what the process has mapped of the ring memory. What comes
+    instead of it has that mapped anew: else its hooks would run into what is not there.
+    """
+    target = targets.start(me, [program], preload=False)
+    for _ in range(2):
+        watch = me.start_iprobe(
+            *("attach", "-q", "--yield", "--until", "max>100s:handle", "-o", me.dir() / "w"),
+            target.pid,
+        )
+        wait_until_live(target.pid)
+        done = me.iprobe(
+            *("attach", "-f", "handle", "--duration", "500ms", "--json", "-o", me.dir() / "t"),
+            *(*options, target.pid),
+        )
+        assert done.returncode == 0 and target.alive(), repr(done)
+        assert "the watch ends for this recording" in done.stderr, repr(done)
+        counts = "--payload" in options
+        summary = done.summary()
+        assert (summary["events"] == 0) == counts, summary
+        assert (summary.get("counted", 0) > 0) == counts, summary
+        assert last_words(watch).returncode == 0
+    target.say("")
+    end(target.proc)
+
+
 def test_what_does_not_make_way_names_the_way(me, user, targets, program):
     """A session that is no watch stays; the refusal tells the command that ends it."""
     target = targets.start(user, [program], preload=False)
