@@ -277,8 +277,9 @@ struct ip_session_snapshot {
 int ip_session_ask_snapshot(pid_t pid, pid_t by, const char *dir,
 			    const struct ip_clock_reading *since, struct ip_session_snapshot *ret);
 
-/* Does the same as ip_session_ask_counts(), of a target that may have no session: returns 1 then.
- * Tries for some seconds if the session does not listen. */
+/* Does the same as ip_session_ask_counts(), of a target that may have no session, or one that only
+ * watches for a rule of iprobed and makes way (--yield): returns 1 then. Tries for some seconds if
+ * the session does not listen. */
 int ip_session_join(pid_t pid, char **ret_dir);
 
 /* Asks the session of the target to change what it records. by: as above. selection: as in a second

@@ -135,7 +135,8 @@ int ip_session_ask_counts(pid_t pid, char **ret_dir)
 				  "iprobe attach --payload hist begins one", &reply, ret_dir);
 }
 
-/* A forked process may be recorded by the session of the process that it was forked from. */
+/* A forked process may be recorded by the session of the process that it was forked from. A session
+ * that makes way for others counts as none: it measures no more than its rule asks for. */
 static int has_session(pid_t pid)
 {
 	struct ip_target *target;
@@ -147,7 +148,8 @@ static int has_session(pid_t pid)
 		return -1;
 	found = open_area(target, &area, &shares);
 	if (found == 0)
-		found = shares ? ip_session_is_followed(target, area) : ip_area_has_session(area);
+		found = shares ? ip_session_is_followed(target, area)
+			       : ip_area_has_session(area) && !ip_session_yields(area);
 	else if (found > 0)
 		found = 0;
 	ip_area_close(area);

@@ -234,6 +234,12 @@ def test_a_watch_makes_way(rules, root, user, targets, program, me, how):
         assert set(report(me, out.parent, "own")) == {"handle"}
         rules.wait_log("is watched no longer: another iprobe has attached")
         wait_until_live(target.pid)
+        # all functions, not what the watch measures
+        done = actor.iprobe("top", "--batch", "--json", "-n", 1, target.pid)
+        assert done.returncode == 0, repr(done)
+        shown = json.loads(done.stdout.splitlines()[0])
+        assert not shown["joined"] and len(shown["functions"]) > 1, shown
+        wait_until_live(target.pid)
         target.say("")
         end(target.proc)
 
