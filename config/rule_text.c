@@ -156,7 +156,8 @@ static void put_action(const struct ip_rules_rule *r, FILE *out)
 		break;
 	case IP_RULES_SNAPSHOT:
 		fprintf(out, "a snapshot of the flight recorder of %s%s%s", functions,
-			r->until ? " and " : "", r->until ? r->latency : "");
+			r->functions && r->until ? " and " : "",
+			r->functions && r->until ? r->latency : "");
 		break;
 	case IP_RULES_DARC:
 		fputs("the root causes of slow calls of ", out);

@@ -86,10 +86,13 @@ void cli_darc_profile_text(const char *name, const struct ip_darc_search *profil
 	unsigned first = IP_PEAK_BINS, last = 0;
 	char count[32], min[16], max[16], mean[16];
 
+	if (!b->count) {
+		ip_print(stdout, "%s: no calls\n", name);
+		return;
+	}
 	ip_print(stdout, "%s: %s call%s, %s to %s, %s in the mean\n", name,
 		 ip_format_count(b->count, count), ip_plural(b->count), ip_format_ns(b->min, min),
-		 ip_format_ns(b->max, max),
-		 ip_format_ns(b->count ? (double)b->total / b->count : 0, mean));
+		 ip_format_ns(b->max, max), ip_format_ns((double)b->total / b->count, mean));
 	for (unsigned i = 0; i < IP_PEAK_BINS; i++)
 		calls[i / width] += b->calls[i];
 	for (unsigned i = 0; i < IP_PEAK_BINS / width; i++)

@@ -14,11 +14,16 @@
 
 #define SIZE sizeof(((struct ip_name_list *)0)->names[0])
 
-static void make_short(const char *linker_name, char ret[SIZE])
+char *ip_name_for_people(const char *linker_name)
 {
 	_cleanup_free_ char *demangled = ip_demangle(linker_name, false);
-	_cleanup_free_ char *name =
-		demangled ? ip_short_name(demangled, IP_SHORT_NAME_LIMIT) : NULL;
+
+	return demangled ? ip_short_name(demangled, IP_SHORT_NAME_LIMIT) : NULL;
+}
+
+static void make_short(const char *linker_name, char ret[SIZE])
+{
+	_cleanup_free_ char *name = ip_name_for_people(linker_name);
 	const char *text = name ? name : linker_name;
 
 	if (snprintf(ret, SIZE, "%s", text) >= (int)SIZE)

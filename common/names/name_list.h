@@ -22,6 +22,9 @@ struct ip_name_list {
 void ip_name_list_add(struct ip_name_list *list, const char *linker_name);
 /* Takes one away that was counted before. */
 void ip_name_list_remove(struct ip_name_list *list, const char *linker_name);
+/* Returns the name as messages have it, without parameters and in its short form (short_name.h);
+ * malloc'ed, NULL where memory ran out. */
+char *ip_name_for_people(const char *linker_name);
 /* Adds those of another list. */
 void ip_name_list_join(struct ip_name_list *to, const struct ip_name_list *from);
 /* Writes "parse, lex, ...": what is not shown is dots. "" if there is none. Returns text. */

@@ -11,6 +11,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/names/name_list.h"
 #include "common/notice.h"
 #include "common/selection/selection.h"
 
@@ -50,7 +51,7 @@ static char *name_of(const struct ip_plan_function *f)
 {
 	const struct ip_probe_list *list = f->module->list;
 
-	return ip_demangle(ip_probe_list_string(list, list->functions[f->function].name), false);
+	return ip_name_for_people(ip_probe_list_string(list, list->functions[f->function].name));
 }
 
 /* Checks that the site is idle in the module's file. If it is not, there is no site at this

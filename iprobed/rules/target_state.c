@@ -170,12 +170,13 @@ static bool may_fire(const struct ip_rules_target *t, const struct ip_rules_arm 
 	ip_rules_arm_limit(arm, now_ns, limit);
 	if (every && !s->told_every)
 		ip_rules_log(arm->state, t,
-			     "would fire, and has %s ago for its service (every %s): not now; %s",
+			     "would fire, but it has fired for this service %s ago (every %s): not "
+			     "now; %s",
 			     ip_format_ns(now_ns - s->fired_ns, ago),
 			     ip_format_ns(rule->cooldown_ns, per), limit);
 	else if (!every && !s->told_most)
 		ip_rules_log(arm->state, t,
-			     "would fire, and has %u time%s in %s (at_most): not now; %s",
+			     "would fire, but it has fired %u time%s in %s (at_most): not now; %s",
 			     rule->at_most, ip_plural(rule->at_most),
 			     ip_format_ns(rule->per_ns, per), limit);
 	s->told_every |= every;

@@ -13,6 +13,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/error.h"
+#include "common/names/name_list.h"
 #include "common/notice.h"
 #include "common/selection/selection.h"
 #include "common/units.h"
@@ -113,8 +114,8 @@ static bool note(struct drop_hot *d, const struct ip_session *s, const struct ip
 	drop.build_id_size = m->elf->build_id_size;
 	memcpy(drop.build_id, m->elf->build_id, drop.build_id_size);
 	drop.counted = !ip_hot_is_even_counted(d->hot, f);
-	drop.name = ip_demangle(ip_probe_list_string(m->list, m->list->functions[function].name),
-				false);
+	drop.name = ip_name_for_people(
+		ip_probe_list_string(m->list, m->list->functions[function].name));
 	d->items[d->n++] = drop;
 	*ret_first = ip_plan_first_number(s->area, m) + IP_NUMBERS_PER_FUNCTION * function;
 	return true;

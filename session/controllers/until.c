@@ -10,6 +10,7 @@
 #include "common/cleanup.h"
 #include "common/condition_history.h"
 #include "common/error.h"
+#include "common/names/name_list.h"
 #include "hotpatcher/ptrace/stop.h"
 #include "session/controllers/until.h"
 #include "session/session_private.h"
@@ -72,7 +73,7 @@ static int watch(struct until *u, struct ip_counters *counters,
 		}
 	if (ip_array_grow(&u->items, u->n, sizeof(w)) < 0)
 		return -1;
-	w.function = ip_demangle(name, false);
+	w.function = ip_name_for_people(name);
 	w.linker_name = strdup(name);
 	if (!w.function || !w.linker_name) {
 		free(w.function);

@@ -9,6 +9,7 @@
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/names/name_list.h"
 #include "common/notice.h"
 #include "common/selection/selection.h"
 #include "hotpatcher/arch/x86_64/regs.h"
@@ -172,7 +173,7 @@ static void tell(struct ip_site_monitor *w, const struct settling *g, uint64_t n
 	if (!g->first || (w->told_ns && now - w->told_ns < TELL_NS))
 		return;
 	w->told_ns = now;
-	name = ip_demangle(w->names + w->functions[g->first->function].name, false);
+	name = ip_name_for_people(w->names + w->functions[g->first->function].name);
 	ip_notice("pid %d: somebody else changed %zu live site%s (the first: %s, of %s at %#lx): "
 		  "calls are missing while that lasts",
 		  w->target->pid, g->sites, g->sites == 1 ? "" : "s",

@@ -173,6 +173,18 @@ def test_ends(root, endless, place, how):
         assert is_as_on_disk(root, pid)
 
 
+def test_a_function_that_was_not_called(root, programs, place):
+    """It is open all the time, and is not called again."""
+    target = root.popen([programs.simple("serving", placement="fentry")])
+    try:
+        done = root.iprobe("darc", "-f", "main", "-q", "--duration", "300ms", target.pid, env=place)
+    finally:
+        target.kill()
+        target.wait()
+    assert done.returncode == 0, repr(done)
+    assert done.stdout.splitlines()[0] == "main: no calls", repr(done)
+
+
 def test_refusals(root, endless, place):
     program, pid = endless(0)
     trace = root.dir() / "trace"

@@ -107,6 +107,11 @@ UNDERSTOOD = """rules:
     overhead: 1%
     processes: 1
   c: {match: {exe: PROGRAM, user: no-such-user-here}, when: start, do: trace, enabled: false}
+  d:
+    match: {exe: PROGRAM, user: no-such-user-here}
+    when: {latency: {functions: handle, max: '> 1s'}}
+    do: snapshot
+    enabled: false
 """
 
 
@@ -140,6 +145,7 @@ def test_rules_are_told_as_understood(rules, serving, me):
         "at most 1 process\n"
         f"    matches pid {serving.pid} ({rules.program})\n",
         "  rule c (not enabled): trace\n    when a process starts: a trace of all functions\n",
+        "a snapshot of the flight recorder of all functions\n",
     ):
         assert text.replace(".00 ", ".0 ") in check.stdout, (text, check.stdout)
     user, args = check.stderr.splitlines()

@@ -55,12 +55,12 @@ def test_at_most_outlives_a_restart(rules, serving):
     text = rule("{every: 1s}", more="for: 50ms\n    at_most: 2 per 1h")
     rules.start(text)
     rules.recorded("r", 2)
-    rules.wait_log("would fire, and has 2 times in ")
+    rules.wait_log("would fire, but it has fired 2 times in ")
     rules.daemon.end()
     rules.start(text)
     memory.wait_for(
         "it does not say so again",
-        lambda: rules.log().count("would fire, and has 2 times") == 2,
+        lambda: rules.log().count("would fire, but it has fired 2 times") == 2,
         WAIT,
     )
     assert rules.log().count("fires: ") == 2
@@ -84,11 +84,11 @@ def test_a_service_is_recorded_once_in_a_while(rules, targets, me, program):
     said = [p / "why.txt" for p in rules.recorded("r", 2)]
     services = {re.search(r"^service  (\S+)", p.read_text(), re.M)[1] for p in said}
     assert services == {str(program), str(other)}, services
-    rules.wait_log("ago for its service (every 3600 s): not now")
+    rules.wait_log("ago (every 3600 s): not now")
     for _ in range(2):
         # one worker, and the other program, some seconds later
         memory.wait_for(
-            "they do not wait", lambda: rules.log().count("for its service (every") >= 2, WAIT
+            "they do not wait", lambda: rules.log().count("fired for this service") >= 2, WAIT
         )
         assert rules.log().count("fires: ") == 2, rules.log()
         rules.daemon.end()

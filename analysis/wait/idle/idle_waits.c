@@ -22,19 +22,22 @@ struct candidate {
 	uint32_t node, wait;
 	uint32_t count; /* IP_IDLE_CALLED: so often in a row; else whether it counts */
 	uint8_t kind;
+	bool earlier; /* in a call that was open when the recording began */
 };
 
 /* An open call. */
 struct open {
 	uint64_t number;
 	uint32_t node;
+	bool earlier; /* it began before the recording */
 };
 
 /* The waits of a run in one call path. */
 struct path {
 	uint64_t ticks, count; /* without sleeps */
-	uint32_t depth;
+	uint32_t depth, full;  /* full: the path of the same place, by full_path() */
 	bool seen;
+	bool whole; /* of calls that began in the recording */
 };
 
 struct maker {
@@ -67,7 +70,7 @@ static int add_candidate(struct maker *m, const struct candidate *c)
 	struct candidate *last = m->ncandidates ? &m->candidates[m->ncandidates - 1] : NULL;
 
 	if (c->kind == IP_IDLE_CALLED && last && last->kind == IP_IDLE_CALLED &&
-	    last->node == c->node) {
+	    last->node == c->node && last->earlier == c->earlier) {
 		last->count += last->count < UINT32_MAX;
 		return 0;
 	}
@@ -80,8 +83,11 @@ static int add_candidate(struct maker *m, const struct candidate *c)
 /* The thread's calls up to ts by which it asks for work. */
 static void pass_askings(struct maker *m, uint64_t ts)
 {
-	const struct candidate c = {
-		.node = m->n ? m->stack[m->n - 1].node : 0, .kind = IP_IDLE_CALLED, .count = 1};
+	const struct open *top = m->n ? &m->stack[m->n - 1] : NULL;
+	const struct candidate c = {.node = top ? top->node : 0,
+				    .kind = IP_IDLE_CALLED,
+				    .count = 1,
+				    .earlier = top && top->earlier};
 
 	for (; m->thread && m->asking < m->thread->naskings &&
 	       m->thread->askings[m->asking] <= ts && !m->failed;
@@ -106,7 +112,8 @@ static void pass(struct maker *m, uint64_t ts, bool last)
 				      .ticks = end > s->from ? end - s->from : 0,
 				      .frame = top ? top->number : 0,
 				      .node = top ? top->node : 0,
-				      .wait = s->wait};
+				      .wait = s->wait,
+				      .earlier = top && top->earlier};
 
 		if (last ? s->from >= ts : end > ts)
 			return;
@@ -122,8 +129,10 @@ static void pass(struct maker *m, uint64_t ts, bool last)
 }
 
 /* A recursion has one node: so a path is no longer than there are functions. */
-static void push(struct maker *m, size_t depth, uint32_t function, bool inner)
+static void push(struct maker *m, size_t depth, const struct ip_frame *frame)
 {
+	const bool inner = frame->flags & IP_FRAME_INNER;
+	const uint32_t function = frame->function;
 	uint32_t above, node;
 
 	if (m->failed)
@@ -147,7 +156,7 @@ static void push(struct maker *m, size_t depth, uint32_t function, bool inner)
 	if (!node)
 		node = ip_calltree_child(m->tree, above, function);
 	m->failed = node == IP_NO_NODE;
-	m->stack[depth] = (struct open){++m->calls, node};
+	m->stack[depth] = (struct open){++m->calls, node, frame->flags & IP_FRAME_EARLIER};
 	m->n = depth + 1;
 	m->called = true;
 }
@@ -186,7 +195,7 @@ static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 	if (!m->called && frame->start < m->trace->runs[m->run].begin)
 		look_from(m, frame->start);
 	pass(m, frame->start, false);
-	push(m, depth, frame->function, frame->flags & IP_FRAME_INNER);
+	push(m, depth, frame);
 }
 
 static void on_left(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
@@ -200,7 +209,7 @@ static void on_left(void *context, const struct ip_frame *frame, size_t depth, u
 static void on_resumed(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
 {
 	pass(context, ts, false);
-	push(context, depth, frame->function, frame->flags & IP_FRAME_INNER);
+	push(context, depth, frame);
 }
 
 static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
@@ -242,6 +251,40 @@ static uint32_t depth_of(const struct ip_calltree *tree, uint32_t node)
 	return depth;
 }
 
+/* Whether the calls of a path are among those of the other one, in that order, and the innermost
+ * ones are of the same function. */
+static bool is_within(const struct ip_calltree *tree, uint32_t path, uint32_t other)
+{
+	if (tree->nodes[path].function != tree->nodes[other].function)
+		return false;
+	for (; path && other; other = tree->nodes[other].parent)
+		if (tree->nodes[path].function == tree->nodes[other].function)
+			path = tree->nodes[path].parent;
+	return !path;
+}
+
+/* The copy of a stack lacks callers that have jumped to their callees (a tail call). So a wait that
+ * the thread was in when the recording began seems to be in fewer calls than those that come after
+ * it in the same place: it counts as one of these. Returns their path, or the same one. */
+static uint32_t full_path(const struct maker *m, uint32_t node)
+{
+	uint32_t found = node;
+
+	if (!node || m->paths[node].whole)
+		return node;
+	for (uint32_t i = 1; i < m->tree->n; i++)
+		if (m->paths[i].seen && m->paths[i].whole && is_within(m->tree, node, i) &&
+		    (found == node || m->paths[i].ticks > m->paths[found].ticks))
+			found = i;
+	return found;
+}
+
+static void add(struct path *p, const struct candidate *c)
+{
+	p->count += c->count;
+	p->ticks += c->kind == IP_IDLE_SLEEPS ? 0 : c->ticks;
+}
+
 static int add_up(struct maker *m)
 {
 	if (m->npaths < m->tree->n) {
@@ -258,9 +301,24 @@ static int add_up(struct maker *m)
 		struct path *p = &m->paths[c->node];
 
 		if (!p->seen)
-			*p = (struct path){.depth = depth_of(m->tree, c->node), .seen = true};
-		p->count += c->count;
-		p->ticks += c->kind == IP_IDLE_SLEEPS ? 0 : c->ticks;
+			*p = (struct path){.depth = depth_of(m->tree, c->node),
+					   .full = IP_NO_NODE,
+					   .seen = true};
+		p->whole |= !c->earlier;
+		if (!c->earlier)
+			add(p, c);
+	}
+	for (size_t i = 0; i < m->ncandidates; i++) {
+		struct candidate *c = &m->candidates[i];
+		struct path *p = &m->paths[c->node];
+
+		if (!c->earlier)
+			continue;
+		if (p->full == IP_NO_NODE)
+			p->full = full_path(m, c->node);
+		c->node = p->full;
+		p->seen = &m->paths[c->node] == p;
+		add(&m->paths[c->node], c);
 	}
 	return 0;
 }

@@ -16,6 +16,8 @@
  *     call paths with one of these only if they have a tenth of the time. Of several paths with as
  *     few calls the one that waited longest is idle, if it has half of the time of all of these,
  *     sleeps included.
+ *   - What the thread was in when the recording began may lack callers that had gone by a jump. It
+ *     counts as in the longest path of later waits that has its calls, and the same innermost one.
  *   - Where all calls around a wait, of which there is at least one, are still open when the
  *     thread's recording ends, it is idle in any case; and so is a sleep, and a read from a pipe.
  *

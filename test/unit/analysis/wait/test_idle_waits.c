@@ -188,6 +188,46 @@ static void test_a_wait_that_was_there_before(void **state)
 	ip_idle_waits_clear(&idle);
 }
 
+/* handle ends by jumping to poll_events: the copy of the stack has no handle, and all calls that
+ * come later do. However long the first wait was, theirs are idle, and so is it. */
+static void test_a_wait_that_was_there_behind_a_jump(void **state)
+{
+	struct writer *w = *state;
+
+	for (unsigned length = 30; length <= 3000; length *= 100) {
+		struct ip_idle_waits idle;
+
+		if (length > 30) {
+			teardown(state);
+			setup(state);
+			w = *state;
+		}
+		memset(&calls, 0, sizeof(calls));
+		calls.first = 910 + length;
+		calls.more = "stack\t7\t70\t800\t1:140720308490176,2:140720308490112\n";
+		switch_to(w, 700, 0, 0, 70);
+		blocked(w, 900, 900 + length, SYS_epoll_wait, 1, 0);
+		calls.depth = 2;
+		leave(910 + length, POLL_EVENTS);
+		for (unsigned i = 0; i < 3; i++) {
+			const uint64_t tsc = 1000 + length + 1000 * i;
+
+			request(w, tsc);
+			enter(tsc + 400, HANDLE);
+			enter(tsc + 401, POLL_EVENTS);
+			blocked(w, tsc + 410, tsc + 800, SYS_epoll_wait, 1, 0);
+			leave(tsc + 810, POLL_EVENTS);
+			leave(tsc + 811, HANDLE);
+		}
+		leave(8000, LOOP);
+		find(w, &idle);
+		assert_int_equal(idle.n, 4);
+		assert_int_equal(idle.items[0].from, 900);
+		assert_int_equal(idle.items[1].from, 1410 + length);
+		ip_idle_waits_clear(&idle);
+	}
+}
+
 /* The loop asks for work, and there is always some: it is never blocked there. */
 static void test_a_busy_loop(void **state)
 {
@@ -307,6 +347,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_the_outermost_wait, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_wait_that_was_there_before, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_wait_that_was_there_behind_a_jump, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(test_a_busy_loop, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kinds, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_calls_that_never_end, setup, teardown),

@@ -2,6 +2,7 @@
 /*
  * The first names of a list, in a message.
  */
+#include "common/cleanup.h"
 #include "common/names/name_list.h"
 
 #include <stdio.h>
@@ -84,13 +85,29 @@ static void test_long_names(void **state)
 	assert_string_equal(text(&list) + strlen(text(&list)) - 5, ", ...");
 }
 
+/* As reports show it: without parameters, default arguments and tags of an ABI. */
+static void test_for_people(void **state)
+{
+	static const char *const names[][2] = {
+		{"_ZN4shop6renderB5cxx11ERKi", "shop::render"},
+		{"_ZNSt6vectorIiSaIiEE9push_backERKi", "std::vector<int>::push_back"},
+		{"parse", "parse"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		_cleanup_free_ char *name = ip_name_for_people(names[i][0]);
+
+		assert_string_equal(name, names[i][1]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_first_ones),
-		cmocka_unit_test(test_remove),
-		cmocka_unit_test(test_join),
-		cmocka_unit_test(test_long_names),
+		cmocka_unit_test(test_first_ones), cmocka_unit_test(test_remove),
+		cmocka_unit_test(test_join),	   cmocka_unit_test(test_long_names),
+		cmocka_unit_test(test_for_people),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
