@@ -68,7 +68,9 @@ def test_a_recorder_rests(rules, serving, targets, me, program):
         wait_until_idle(pid)
     line = rules.wait_log("limit 1 per 1h reached, next at ", "its flight recorder rests")
     assert re.search(r"next at \d\d:\d\d:\d\d: its", line), line
-    rules.wait_log("would fire, but it has fired 1 time in 3600 s (at_most): not now; limit 1 per 1h")
+    rules.wait_log(
+        "would fire, but it has fired 1 time in 3600 s (at_most): not now; limit 1 per 1h"
+    )
     assert "    limit 1 per 1h reached, next at " in rules.command("--rules").stdout
     for process in rules.listed()["r"]["processes"]:
         assert process["limit"].startswith("limit 1 per 1h reached") and process["doing"] != "act"
