@@ -7,10 +7,10 @@
 
 #include "analysis/darc/handovers.h"
 
-/* The wait becomes callees of the call that is open in the builder. member: of the thread of the
- * operation. plain: return addresses tell no nodes apart. Returns 0, or -1 with an error; what the
- * builder has against it, it tells itself. */
-int ip_handover_put(struct ip_darc_builder *builder, const struct ip_handover *handover,
-		    uint32_t member, bool plain);
+/* The wait becomes callees of the call that is open in the builder. handover: of all->items;
+ * member: of the thread of the operation. plain: return addresses tell no nodes apart. Returns 0,
+ * or -1 with an error; what the builder has against it, it tells itself. */
+int ip_handover_put(struct ip_darc_builder *builder, const struct ip_handovers *all,
+		    const struct ip_handover *handover, uint32_t member, bool plain);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Each handover has two windows of time in the thread that serves. The events of a thread are given
- * to all windows that are open then: of operations in one thread these follow one another, so there
+ * to all windows that are open then: of what waits in one thread these follow one another, so there
  * are not more of them at once than threads that wait.
  */
 #include "analysis/darc/handover_calls.h"
@@ -16,8 +16,8 @@ struct window {
 	uint64_t from, to;
 	const struct ip_handover *handover;
 	struct ip_handover_calls *calls;
-	bool within; /* of the serving: calls that were open before, and the call itself, are none
-		      */
+	bool within; /* of the serving: calls that were open before that, and the call itself, are
+		      * none */
 };
 
 /* A call that is open. */
@@ -63,6 +63,22 @@ static void add_open(struct reader *r, struct ip_handover_calls *calls, size_t d
 					.depth = depth});
 }
 
+/* The depth from which on calls that are open belong to a window that opens. */
+static size_t first_of(const struct reader *r, const struct window *w)
+{
+	const struct ip_handover *h = w->handover;
+	size_t i = r->depth;
+
+	if (!w->within)
+		return 0;
+	if (w->from == h->start)
+		return r->depth;
+	for (; i && r->stack[i - 1].start >= h->start; i--)
+		if (r->stack[i - 1].start == h->start && r->stack[i - 1].function == h->server)
+			break;
+	return i;
+}
+
 /* The thread has an event, which is not handled yet: windows open and close. */
 static void pass(struct reader *r, uint64_t ts)
 {
@@ -73,7 +89,7 @@ static void pass(struct reader *r, uint64_t ts)
 	     r->next++) {
 		const struct window *w = &r->windows[r->next];
 
-		for (size_t i = 0; !w->within && i < r->depth; i++)
+		for (size_t i = first_of(r, w); i < r->depth; i++)
 			if (r->stack[i].start < w->to)
 				add_open(r, w->calls, i);
 		r->active[r->nactive++] = r->next;
@@ -196,14 +212,24 @@ static int by_begin(const void *left, const void *right)
 static void add_window(struct reader *r, struct ip_handover *h, bool within)
 {
 	const struct window w = {.run = h->server_run,
-				 .from = within ? h->start : ip_handover_from(h),
-				 .to = within ? h->until : h->start,
+				 .from = within ? ip_handover_served_from(h) : ip_handover_from(h),
+				 .to = within		     ? h->until
+				       : h->start < h->until ? h->start
+							     : h->until,
 				 .handover = h,
 				 .calls = within ? &h->within : &h->meanwhile,
 				 .within = within};
 
 	if (w.from < w.to)
 		r->windows[r->n++] = w;
+}
+
+static void add_windows(struct reader *r, struct ip_handover *items, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		add_window(r, &items[i], false);
+		add_window(r, &items[i], true);
+	}
 }
 
 int ip_handover_calls_read(struct ip_trace_reader *trace, struct ip_handovers *handovers)
@@ -215,18 +241,17 @@ int ip_handover_calls_read(struct ip_trace_reader *trace, struct ip_handovers *h
 						 .values = on_values};
 	struct reader r = {.trace = trace, .run = SIZE_MAX};
 	const struct ip_trace_visitor visitor = {.ops = &ops, .context = &r, .run = on_run};
+	const size_t room = 2 * (handovers->n + handovers->nin_turn) + 1;
 	uint64_t events;
 	int ret = -1;
 
-	r.windows = calloc(2 * handovers->n + 1, sizeof(*r.windows));
-	r.active = calloc(2 * handovers->n + 1, sizeof(*r.active));
+	r.windows = calloc(room, sizeof(*r.windows));
+	r.active = calloc(room, sizeof(*r.active));
 	if (!r.windows || !r.active) {
 		ip_error("out of memory");
 	} else {
-		for (size_t i = 0; i < handovers->n; i++) {
-			add_window(&r, &handovers->items[i], false);
-			add_window(&r, &handovers->items[i], true);
-		}
+		add_windows(&r, handovers->items, handovers->n);
+		add_windows(&r, handovers->in_turn, handovers->nin_turn);
 		qsort(r.windows, r.n, sizeof(*r.windows), by_begin);
 		ret = ip_trace_reader_visit(trace, &visitor, &events);
 		end_run(&r);

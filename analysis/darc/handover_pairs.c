@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collects all calls that hand over or serve, then pairs those with the same value.
+ * Collects all calls that hand over or serve, then pairs those with the same value. Events, each of
+ * which may be of several rules, are numbered, so that what a thread served when it handed
+ * something over is found after that.
  */
 #include "analysis/darc/handover_pairs.h"
 
@@ -19,12 +21,22 @@ struct seen {
 	uint64_t hash; /* of the value */
 	uint64_t tsc, end;
 	size_t run;
+	size_t event;  /* its number, from 1 on */
+	size_t source; /* of what hands over: the event that was served then; 0: none */
 };
 
-/* A call that serves, and has not ended. */
-struct open_server {
+/* A call that hands over or serves, and has not ended. */
+struct open_call {
 	size_t seen;
-	size_t depth; /* of its frame */
+	size_t depth;	/* of its frame */
+	size_t served;	/* the innermost event that is served; 0: none is */
+	uint32_t point; /* a point that serves: it does so until its call ends; 0: it is a call */
+};
+
+/* Of an event that serves. */
+struct event {
+	size_t outer; /* the one that was served when it began; 0: none */
+	size_t pair;  /* the pair, plus 1; 0: nothing was handed over */
 };
 
 struct reader {
@@ -35,14 +47,31 @@ struct reader {
 	const uint64_t *payload;
 	struct seen *seen;
 	size_t n;
-	struct open_server *open;
+	struct open_call *open;
 	size_t nopen;
+	struct event *events; /* by number */
+	size_t nevents;
+	/* What the thread has served last, within nothing else: seen from the first one up to
+	 * another one; none where these are the same. */
+	size_t last, last_end;
 	bool failed;
 };
 
 static void close_down_to(struct reader *r, size_t depth, uint64_t ts)
 {
 	while (r->nopen && r->open[r->nopen - 1].depth >= depth)
+		r->seen[r->open[--r->nopen].seen].end = ts;
+}
+
+/* A point comes again in the same call, as in a loop: what was served there is over. */
+static void close_point(struct reader *r, uint32_t function, size_t depth, uint64_t ts)
+{
+	size_t first = r->nopen;
+
+	for (size_t i = r->nopen; i && r->open[i - 1].depth >= depth; i--)
+		if (r->open[i - 1].point == function)
+			first = i - 1;
+	while (r->nopen > first)
 		r->seen[r->open[--r->nopen].seen].end = ts;
 }
 
@@ -53,6 +82,7 @@ static void on_run(void *context, const struct ip_thread_packets *run)
 	close_down_to(r, 0, r->end);
 	r->run = run - r->trace->runs;
 	r->end = run->end;
+	r->last = r->last_end = 0;
 }
 
 static void on_values(void *context, const uint64_t *payload)
@@ -60,53 +90,103 @@ static void on_values(void *context, const uint64_t *payload)
 	((struct reader *)context)->payload = payload;
 }
 
-/* depth: of the frame whose end is the end of the serving. */
+/* The event that is served now, or was served last and has this value; 0: none. */
+static size_t source_of(const struct reader *r, uint64_t hash)
+{
+	const size_t served = r->nopen ? r->open[r->nopen - 1].served : 0;
+
+	for (size_t i = r->last; !served && i < r->last_end; i++)
+		if (r->seen[i].hash == hash)
+			return r->seen[i].event;
+	return served;
+}
+
+/* call: its depth is that of the frame whose end is that of the serving, or of the giving; NULL: it
+ * is over at once. */
 static void note(struct reader *r, const struct ip_handover_rule *rule, bool serves, uint64_t ts,
-		 size_t depth)
+		 const struct open_call *call)
 {
 	struct ip_value value;
 	struct ip_value_key key;
+	struct seen seen;
 
 	if (!ip_value_name_get(serves ? &rule->served : &rule->given, r->payload, false, &value))
 		return;
 	key = ip_value_key_make(&value, false);
 	if (ip_array_grow(&r->seen, r->n, sizeof(*r->seen)) < 0 ||
-	    (serves && ip_array_grow(&r->open, r->nopen, sizeof(*r->open)) < 0)) {
+	    ip_array_grow(&r->open, r->nopen, sizeof(*r->open)) < 0) {
 		r->failed = true;
 		return;
 	}
-	if (serves)
-		r->open[r->nopen++] = (struct open_server){.seen = r->n, .depth = depth};
-	r->seen[r->n++] = (struct seen){.rule = rule - r->rules,
-					.serves = serves,
-					.hash = ip_value_key_hash(&key),
-					.tsc = ts,
-					.end = ts,
-					.run = r->run};
+	seen = (struct seen){.rule = rule - r->rules,
+			     .serves = serves,
+			     .hash = ip_value_key_hash(&key),
+			     .tsc = ts,
+			     .end = ts,
+			     .run = r->run,
+			     .event = r->nevents};
+	if (!serves)
+		seen.source = source_of(r, seen.hash);
+	if (call) {
+		const size_t outer = r->nopen ? r->open[r->nopen - 1].served : 0;
+
+		if (serves && outer != r->nevents)
+			r->events[r->nevents].outer = outer;
+		r->open[r->nopen] = *call;
+		r->open[r->nopen].seen = r->n;
+		r->open[r->nopen++].served = serves ? r->nevents : outer;
+	}
+	r->seen[r->n++] = seen;
 }
 
-static void note_all(struct reader *r, uint32_t function, uint64_t ts, size_t depth)
+static void note_all(struct reader *r, uint32_t function, uint64_t ts,
+		     const struct open_call *giver, const struct open_call *server)
 {
-	for (size_t i = 0; r->payload && !r->failed && i < r->nrules; i++) {
-		if (r->rules[i].giver == function)
-			note(r, &r->rules[i], false, ts, depth);
-		if (r->rules[i].server == function)
-			note(r, &r->rules[i], true, ts, depth);
+	const bool inner = r->nopen && r->open[r->nopen - 1].served;
+	const size_t first = r->n;
+	bool wanted = false;
+
+	for (size_t i = 0; r->payload && i < r->nrules; i++)
+		wanted |= r->rules[i].giver == function || r->rules[i].server == function;
+	if (!wanted || r->failed)
+		return;
+	/* number 0 is none */
+	r->nevents += !r->nevents;
+	if (ip_array_grow(&r->events, r->nevents, sizeof(*r->events)) < 0) {
+		r->failed = true;
+		return;
 	}
+	r->events[0] = r->events[r->nevents] = (struct event){0};
+	/* what a call that serves hands over itself comes from what it serves */
+	for (size_t i = 0; !r->failed && i < r->nrules; i++)
+		if (r->rules[i].server == function)
+			note(r, &r->rules[i], true, ts, server);
+	if (!inner && r->n > first) {
+		r->last = first;
+		r->last_end = r->n;
+	}
+	for (size_t i = 0; !r->failed && i < r->nrules; i++)
+		if (r->rules[i].giver == function)
+			note(r, &r->rules[i], false, ts, giver);
+	r->nevents++;
 }
 
 static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 {
+	const struct open_call call = {.depth = depth};
 	struct reader *r = context;
 
 	close_down_to(r, depth, frame->start);
-	note_all(r, frame->function, frame->start, depth);
+	note_all(r, frame->function, frame->start, &call, &call);
 }
 
 static void on_point(void *context, uint32_t function, size_t depth, uint64_t ts)
 {
 	/* the call around the point serves */
-	note_all(context, function, ts, depth ? depth - 1 : 0);
+	const struct open_call around = {.depth = depth ? depth - 1 : 0, .point = function};
+
+	close_point(context, function, around.depth, ts);
+	note_all(context, function, ts, NULL, &around);
 }
 
 static void on_left(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
@@ -134,35 +214,6 @@ static int by_value(const void *left, const void *right)
 	if (a->tsc != b->tsc)
 		return a->tsc < b->tsc ? -1 : 1;
 	return a->serves - b->serves;
-}
-
-static int by_operation(const void *left, const void *right)
-{
-	const struct ip_handover *a = left, *b = right;
-
-	if (a->run != b->run)
-		return a->run < b->run ? -1 : 1;
-	if (a->operation != b->operation)
-		return a->operation < b->operation ? -1 : 1;
-	return a->given < b->given ? -1 : a->given > b->given;
-}
-
-/* The first operation of a thread that was open at a time or begins later; n: none. */
-static size_t operation_from(const struct ip_darc_operation *const *all, size_t n, size_t run,
-			     uint64_t tsc)
-{
-	size_t low = 0, high = n;
-
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		const struct ip_darc_operation *o = all[middle];
-
-		if (o->run > run || (o->run == run && o->start + o->ticks >= tsc))
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low < n && all[low]->run == run ? low : n;
 }
 
 static int fail_without_value(const struct reader *r, uint32_t function, const char *value)
@@ -193,24 +244,25 @@ static int check(const struct reader *r)
 	return 0;
 }
 
-static int add(const struct reader *r, struct ip_handovers *ret, const struct seen *given,
-	       const struct seen *served, const struct ip_darc_operation *o)
+static int add(struct reader *r, struct ip_handover_pairs *ret, const struct seen *given,
+	       const struct seen *served)
 {
 	if (ip_array_grow(&ret->items, ret->n, sizeof(*ret->items)) < 0)
 		return -1;
-	ret->items[ret->n++] = (struct ip_handover){.run = o->run,
-						    .operation = o->start,
-						    .operation_end = o->start + o->ticks,
-						    .given = given->tsc,
-						    .server_run = served->run,
-						    .server = r->rules[served->rule].server,
-						    .start = served->tsc,
-						    .end = served->end};
+	/* the event of what is handed over, until all pairs are known */
+	ret->items[ret->n++] = (struct ip_handover_pair){.given_run = given->run,
+							 .given = given->tsc,
+							 .given_end = given->end,
+							 .source = given->source,
+							 .run = served->run,
+							 .server = r->rules[served->rule].server,
+							 .start = served->tsc,
+							 .end = served->end};
+	r->events[served->event].pair = ret->n;
 	return 0;
 }
 
-static int pair(struct reader *r, const struct ip_darc_operation *const *operations, size_t n,
-		struct ip_handovers *ret)
+static int pair(struct reader *r, struct ip_handover_pairs *ret)
 {
 	const struct seen *given = NULL;
 
@@ -223,25 +275,24 @@ static int pair(struct reader *r, const struct ip_darc_operation *const *operati
 		}
 		if (!given || given->rule != s->rule || given->hash != s->hash)
 			continue;
-		/* It may be waited for by an operation that begins later. One that was over before
-		 * it was served has not waited for it. */
-		for (size_t i = given->run == s->run
-					? n
-					: operation_from(operations, n, given->run, s->tsc);
-		     i < n && operations[i]->run == given->run && operations[i]->start < s->end;
-		     i++)
-			if (add(r, ret, given, s, operations[i]) < 0)
-				return -1;
+		if (add(r, ret, given, s) < 0)
+			return -1;
 		given = NULL;
 	}
-	if (ret->n)
-		qsort(ret->items, ret->n, sizeof(*ret->items), by_operation);
+	/* what was called directly served nothing: that is a part of the event around it */
+	for (size_t i = 1; i < r->nevents; i++)
+		if (!r->events[i].pair)
+			r->events[i].pair = r->events[r->events[i].outer].pair;
+	for (size_t i = 0; i < ret->n; i++) {
+		const size_t source = ret->items[i].source;
+
+		ret->items[i].source = source ? r->events[source].pair - 1 : IP_HANDOVER_NONE;
+	}
 	return 0;
 }
 
 int ip_handover_pairs_find(struct ip_trace_reader *trace, const struct ip_handover_rule *rules,
-			   size_t nrules, const struct ip_darc_operation *const *operations,
-			   size_t noperations, struct ip_handovers *ret)
+			   size_t nrules, struct ip_handover_pairs *ret)
 {
 	static const struct ip_frames_ops ops = {.opened = on_opened,
 						 .left = on_left,
@@ -253,14 +304,22 @@ int ip_handover_pairs_find(struct ip_trace_reader *trace, const struct ip_handov
 	uint64_t events;
 	int code = ip_trace_reader_visit(trace, &visitor, &events);
 
+	*ret = (struct ip_handover_pairs){0};
 	close_down_to(&r, 0, r.end);
 	if (r.failed)
 		code = -1;
 	if (code == 0)
 		code = check(&r);
 	if (code == 0)
-		code = pair(&r, operations, noperations, ret);
+		code = pair(&r, ret);
 	free(r.seen);
 	free(r.open);
+	free(r.events);
 	return code;
+}
+
+void ip_handover_pairs_clear(struct ip_handover_pairs *pairs)
+{
+	free(pairs->items);
+	*pairs = (struct ip_handover_pairs){0};
 }

@@ -1,225 +1,170 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The second reading: which time of each operation was the wait.
+ * Goes from what operations wait for to what the threads wait for that serve it, hop by hop.
  */
 #include "analysis/darc/handovers.h"
 
 #include <stdlib.h>
 
-#include "analysis/callstack/open_calls.h"
 #include "analysis/darc/handover_calls.h"
-#include "analysis/darc/handover_pairs.h"
-#include "common/cleanup.h"
+#include "analysis/darc/handover_waits.h"
+#include "common/array.h"
 #include "common/error.h"
 
-/* A wait ends with the serving, but for so much of what both have in common, or so long. */
-#define TOLERANCE 4u
-/* A time that ends with the serving counts, where another one has more in common with it, up to so
- * many times as much: that one may be work that is done meanwhile. */
-#define PREFERENCE   8u
-#define TOLERANCE_NS 200000u
-
-/* From one event of a thread to the next. */
-struct time {
-	uint64_t from, to;
-	uint32_t in; /* the innermost function */
-};
-
-struct reader {
-	const struct ip_trace_reader *trace;
-	struct ip_handovers *found;
-	/* by handover: the time that has most in common with it, and that of those that end with
-	 * the serving */
-	struct times {
-		struct time most, fit;
-	} * times;
-	size_t run;
-	uint64_t last; /* the time of the thread's last event */
-	size_t waits;  /* the first handover of the run that may still be waited for */
-};
-
-static uint64_t common_of(const struct ip_handover *h, const struct time *t)
+static int by_begin(const void *left, const void *right)
 {
-	const uint64_t begin = t->from > h->given ? t->from : h->given,
-		       end = t->to < h->end ? t->to : h->end;
-
-	return end > begin ? end - begin : 0;
-}
-
-/* Whether the time ended about when the serving did. */
-static bool ends_with_it(const struct reader *r, const struct ip_handover *h, const struct time *t)
-{
-	const uint64_t apart = t->to > h->end ? t->to - h->end : h->end - t->to;
-
-	return apart <= common_of(h, t) / TOLERANCE ||
-	       ip_recording_ns(r->trace->session, apart) <= TOLERANCE_NS;
-}
-
-/* The thread has an event: the time since its last one may be a wait. */
-static void on_pass(void *context, const uint32_t *innermost, uint64_t ts)
-{
-	struct reader *r = context;
-	const struct ip_handover *items = r->found->items;
-	const struct time now = {.from = r->last, .to = ts, .in = innermost ? *innermost : 0};
-
-	/* operations of a thread follow one another */
-	while (r->waits < r->found->n && items[r->waits].run == r->run &&
-	       (items[r->waits].end <= r->last || items[r->waits].operation_end < r->last))
-		r->waits++;
-	for (size_t i = r->waits;
-	     i < r->found->n && items[i].run == r->run && items[i].operation <= r->last; i++) {
-		struct times *best = &r->times[i];
-		const uint64_t common = common_of(&items[i], &now);
-
-		if (ts > items[i].operation_end)
-			continue;
-		if (common > common_of(&items[i], &best->most))
-			best->most = now;
-		if (common > common_of(&items[i], &best->fit) && ends_with_it(r, &items[i], &now))
-			best->fit = now;
-	}
-	r->last = ts > r->last ? ts : r->last;
-}
-
-/* Threads that hand nothing over are skipped. */
-static bool on_run(void *context, const struct ip_thread_packets *run)
-{
-	struct reader *r = context;
-
-	r->run = run - r->trace->runs;
-	r->last = run->begin;
-	r->waits = ip_handovers_at(r->found, r->run, 0);
-	return r->waits < r->found->n && r->found->items[r->waits].run == r->run;
-}
-
-/* The number of a call is its function. */
-static int on_opened(void *context, const struct ip_frame *frame, const uint32_t *above,
-		     uint32_t *ret)
-{
-	(void)context;
-	(void)above;
-	*ret = frame->function;
-	return 0;
-}
-
-/* Whether the thread was blocked for a while of the time that the wait and the serving have in
- * common. -1: not known. */
-static int was_blocked(const struct reader *r, const struct ip_trace_waits *waits,
-		       const struct ip_handover *h, const struct time *time)
-{
-	const uint64_t from = time->from > h->given ? time->from : h->given,
-		       to = time->to < h->end ? time->to : h->end;
-	const struct ip_thread_states *t =
-		waits ? ip_states_find(waits->states, r->trace->runs[h->run].machine_tid, from)
-		      : NULL;
-	size_t i = t ? ip_states_span_at(t, from) : 0;
-
-	if (!t || from < waits->states->begin || to > waits->states->end)
-		return -1;
-	for (i = i < t->nspans ? i : 0; i < t->nspans && t->spans[i].from < to; i++)
-		if (t->spans[i].state == IP_THREAD_BLOCKED)
-			return 1;
-	return 0;
-}
-
-/* Chooses which time was the wait. Returns whether it was one; -1: that has to be judged by other
- * times in the same function. */
-static int judge(const struct reader *r, const struct ip_trace_waits *waits, size_t item)
-{
-	struct ip_handover *h = &r->found->items[item];
-	const struct times *t = &r->times[item];
-	const uint64_t most = common_of(h, &t->most), fit = common_of(h, &t->fit);
-	const struct time *time = &t->most;
-	int blocked = most ? was_blocked(r, waits, h, time) : 0;
-
-	if (fit && (blocked < 0 ? fit >= most / PREFERENCE : !blocked)) {
-		time = &t->fit;
-		blocked = was_blocked(r, waits, h, time);
-	}
-	h->from = time->from;
-	h->to = time->to;
-	h->in = time->in;
-	return blocked;
-}
-
-static int by_wait(const void *left, const void *right)
-{
-	const struct ip_handover *a = left, *b = right;
+	const struct ip_handover_waiter *a = left, *b = right;
 
 	if (a->run != b->run)
 		return a->run < b->run ? -1 : 1;
-	if (a->operation != b->operation)
-		return a->operation < b->operation ? -1 : 1;
-	if (a->to != b->to)
-		return a->to < b->to ? -1 : 1;
-	/* what was served last comes first */
-	return a->end > b->end ? -1 : a->end < b->end;
+	return a->from < b->from ? -1 : a->from > b->from;
 }
 
-/* Keeps what was waited for. */
-static int choose(struct reader *r, const struct ip_trace_waits *waits)
+/* Times of a thread that overlap become one. Returns how many are left. */
+static size_t merge(struct ip_handover_waiter *waiters, size_t n)
 {
-	struct ip_handovers *found = r->found;
-	/* by function: of the times spent in it, how many more end with the serving than do not */
-	_cleanup_free_ int64_t *votes =
-		calloc((size_t)r->trace->session->nfunctions + 1, sizeof(*votes));
-	_cleanup_free_ int8_t *judged = calloc(found->n + 1, sizeof(*judged));
-	size_t n = 0, kept = 0;
+	size_t kept = 0;
 
-	if (!votes || !judged)
-		return ip_error("out of memory");
-	for (size_t i = 0; i < found->n; i++) {
-		const struct ip_handover *h = &found->items[i];
-		struct time t;
-
-		judged[i] = judge(r, waits, i);
-		t = (struct time){.from = h->from, .to = h->to};
-		if (judged[i] < 0)
-			votes[h->in] += ends_with_it(r, h, &t) ? 1 : -1;
-	}
-	for (size_t i = 0; i < found->n; i++)
-		if (judged[i] < 0 ? votes[found->items[i].in] > 0 : judged[i])
-			found->items[n++] = found->items[i];
 	if (n)
-		qsort(found->items, n, sizeof(*found->items), by_wait);
+		qsort(waiters, n, sizeof(*waiters), by_begin);
 	for (size_t i = 0; i < n; i++) {
-		struct ip_handover h = found->items[i],
-				   *later = kept ? &found->items[kept - 1] : NULL;
-		const bool same = later && later->run == h.run && later->operation == h.operation &&
-				  later->to == h.to;
+		struct ip_handover_waiter *last = kept ? &waiters[kept - 1] : NULL;
 
-		h.until = h.to < h.end ? h.to : h.end;
-		if (same && later->start < h.until)
-			h.until = later->start;
-		if (h.until <= h.start || h.until <= h.from)
-			continue;
-		if (same && later->from < h.until)
-			later->from = h.until;
-		found->items[kept++] = h;
+		if (!last || last->run != waiters[i].run || last->to < waiters[i].from)
+			waiters[kept++] = waiters[i];
+		else if (waiters[i].to > last->to)
+			last->to = waiters[i].to;
 	}
-	found->n = kept;
+	return kept;
+}
+
+/* The times of a handover in the thread that serves: it does something else, and serves. Each is
+ * empty where from is not before to. */
+static void times_of(const struct ip_handover *h, struct ip_handover_waiter ret[2])
+{
+	const uint64_t served = ip_handover_served_from(h);
+
+	ret[0] = (struct ip_handover_waiter){.run = h->server_run,
+					     .from = ip_handover_from(h),
+					     .to = served < h->until ? served : h->until};
+	ret[1] = (struct ip_handover_waiter){.run = h->server_run, .from = served, .to = h->until};
+}
+
+/* Those of n handovers: *ret, which the caller frees. Returns their number. *ret NULL: there is no
+ * memory. */
+static size_t all_times(const struct ip_handover *h, size_t n, struct ip_handover_waiter **ret)
+{
+	struct ip_handover_waiter *all = calloc(2 * n + 1, sizeof(*all));
+	size_t used = 0;
+
+	*ret = all;
+	for (size_t i = 0; all && i < n; i++) {
+		struct ip_handover_waiter times[2];
+
+		times_of(&h[i], times);
+		for (size_t k = 0; k < 2; k++)
+			if (times[k].from < times[k].to)
+				all[used++] = times[k];
+	}
+	return all ? merge(all, used) : 0;
+}
+
+/* Adds waiters, with what they wait for. Returns 0, or -1 with an error. */
+static int add_times(struct ip_handovers *ret, const struct ip_handover_waiter *waiters, size_t n,
+		     const struct ip_handover *found, size_t nfound)
+{
+	size_t next = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct ip_handover_time t = {.run = waiters[i].run,
+					     .from = waiters[i].from,
+					     .to = waiters[i].to,
+					     .first = ret->nin_turn};
+
+		for (; next < nfound && found[next].time == i; next++) {
+			if (ip_array_grow(&ret->in_turn, ret->nin_turn, sizeof(*found)) < 0)
+				return -1;
+			ret->in_turn[ret->nin_turn] = found[next];
+			ret->in_turn[ret->nin_turn++].time = ret->ntimes;
+		}
+		t.n = ret->nin_turn - t.first;
+		if (!t.n)
+			continue;
+		if (ip_array_grow(&ret->times, ret->ntimes, sizeof(t)) < 0)
+			return -1;
+		ret->times[ret->ntimes++] = t;
+	}
 	return 0;
 }
 
-static int by_run(const void *left, const void *right)
+/* The number, plus 1, of the time from a first one on that has this one in it. */
+static size_t find_time(const struct ip_handovers *all, size_t first,
+			const struct ip_handover_waiter *w)
 {
-	const struct ip_darc_operation *const *a = left, *const *b = right;
+	size_t low = first, high = all->ntimes;
 
-	if ((*a)->run != (*b)->run)
-		return (*a)->run < (*b)->run ? -1 : 1;
-	return (*a)->start < (*b)->start ? -1 : (*a)->start > (*b)->start;
+	if (w->from >= w->to)
+		return 0;
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		const struct ip_handover_time *t = &all->times[middle];
+
+		if (t->run < w->run || (t->run == w->run && t->to < w->to))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < all->ntimes && all->times[low].run == w->run && all->times[low].from <= w->from
+		       ? low + 1
+		       : 0;
 }
 
-static int read_waits(struct reader *r, struct ip_trace_reader *trace)
+/* Finds what the threads wait for that serve some handovers. first, n: these, of items, or of
+ * in_turn. */
+static int find_hop(struct ip_trace_reader *trace, const struct ip_handover_pairs *pairs,
+		    const struct ip_trace_waits *waits, bool in_turn, size_t first, size_t n,
+		    struct ip_handovers *ret)
 {
-	static const struct ip_open_calls_ops ops = {
-		.run = on_run, .pass = on_pass, .opened = on_opened};
-	uint64_t events;
+	const size_t first_time = ret->ntimes;
+	const struct ip_handover *of = in_turn ? ret->in_turn : ret->items;
+	struct ip_handover_waiter *waiters;
+	struct ip_handover *found = NULL;
+	size_t nfound = 0, nwaiters = all_times(of + first, n, &waiters);
+	int code = waiters ? ip_handover_waits_find(trace, pairs, waiters, nwaiters, waits, &found,
+						    &nfound)
+			   : ip_error("out of memory");
 
-	r->times = calloc(r->found->n + 1, sizeof(*r->times));
-	if (!r->times)
-		return ip_error("out of memory");
-	return ip_open_calls_read(trace, &ops, r, 0, &events);
+	if (code == 0)
+		code = add_times(ret, waiters, nwaiters, found, nfound);
+	for (size_t i = first; code == 0 && i < first + n; i++) {
+		struct ip_handover *h = in_turn ? &ret->in_turn[i] : &ret->items[i];
+		struct ip_handover_waiter times[2];
+
+		times_of(h, times);
+		h->meanwhile_time = find_time(ret, first_time, &times[0]);
+		h->within_time = find_time(ret, first_time, &times[1]);
+	}
+	free(found);
+	free(waiters);
+	return code;
+}
+
+static int find_all(struct ip_trace_reader *trace, const struct ip_handover_pairs *pairs,
+		    const struct ip_handover_waiter *operations, size_t n,
+		    const struct ip_trace_waits *waits, struct ip_handovers *ret)
+{
+	size_t first = 0, end;
+
+	if (ip_handover_waits_find(trace, pairs, operations, n, waits, &ret->items, &ret->n) < 0 ||
+	    find_hop(trace, pairs, waits, false, 0, ret->n, ret) < 0)
+		return -1;
+	for (unsigned hops = 2; hops < IP_HANDOVER_HOPS_MOST && first < ret->nin_turn; hops++) {
+		end = ret->nin_turn;
+		if (find_hop(trace, pairs, waits, true, first, end - first, ret) < 0)
+			return -1;
+		first = end;
+	}
+	return 0;
 }
 
 int ip_handovers_find(struct ip_trace_reader *trace, const struct ip_handover_rule *rules,
@@ -227,8 +172,8 @@ int ip_handovers_find(struct ip_trace_reader *trace, const struct ip_handover_ru
 		      size_t noperations, const struct ip_trace_waits *waits,
 		      struct ip_handovers *ret)
 {
-	struct reader r = {.trace = trace, .found = ret};
-	const struct ip_darc_operation **all;
+	struct ip_handover_pairs pairs = {0};
+	struct ip_handover_waiter *all;
 	size_t n = 0, room = 1;
 	int code;
 
@@ -239,26 +184,35 @@ int ip_handovers_find(struct ip_trace_reader *trace, const struct ip_handover_ru
 	if (!all)
 		return ip_error("out of memory");
 	for (size_t i = 0; i < noperations; i++)
-		for (size_t k = 0; k < operations[i]->n; k++)
-			all[n++] = &operations[i]->items[k];
-	qsort(all, n, sizeof(*all), by_run);
-	code = ip_handover_pairs_find(trace, rules, nrules, all, n, ret);
+		for (size_t k = 0; k < operations[i]->n; k++) {
+			const struct ip_darc_operation *o = &operations[i]->items[k];
+
+			all[n++] = (struct ip_handover_waiter){
+				.run = o->run, .from = o->start, .to = o->start + o->ticks};
+		}
+	qsort(all, n, sizeof(*all), by_begin);
+	code = ip_handover_pairs_find(trace, rules, nrules, &pairs);
+	if (code == 0)
+		code = find_all(trace, &pairs, all, n, waits, ret);
 	free(all);
-	if (code == 0)
-		code = read_waits(&r, trace);
-	if (code == 0)
-		code = choose(&r, waits);
-	free(r.times);
+	ip_handover_pairs_clear(&pairs);
 	return code == 0 ? ip_handover_calls_read(trace, ret) : -1;
+}
+
+static void clear(struct ip_handover *items, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		free(items[i].meanwhile.events);
+		free(items[i].within.events);
+	}
+	free(items);
 }
 
 void ip_handovers_clear(struct ip_handovers *h)
 {
-	for (size_t i = 0; i < h->n; i++) {
-		free(h->items[i].meanwhile.events);
-		free(h->items[i].within.events);
-	}
-	free(h->items);
+	clear(h->items, h->n);
+	clear(h->in_turn, h->nin_turn);
+	free(h->times);
 	*h = (struct ip_handovers){0};
 }
 

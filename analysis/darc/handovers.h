@@ -13,6 +13,11 @@
  * function count if most of them end about then, or none of them does.
  * Where one time is a wait for several objects, it is followed backwards from the one that was
  * served last: what was served while a later one was counts for nothing.
+ *
+ * Who serves may hand work over in turn. Where F0's thread waits until that is served, too, the
+ * wait is followed backwards through all of them: each was served until it had handed over the
+ * next one. Where the thread that serves waits for it, that is a wait within the serving, which is
+ * told apart as that of F0 is. Both go on for IP_HANDOVER_HOPS_MOST hops.
  */
 #ifndef IP_DARC_HANDOVERS_H
 #define IP_DARC_HANDOVERS_H
@@ -25,6 +30,8 @@
 #include "analysis/darc/operations.h"
 #include "analysis/read/value_name.h"
 #include "analysis/wait/trace_waits.h"
+
+#define IP_HANDOVER_HOPS_MOST 16u
 
 /* Functions, or points, and the names of their values. */
 struct ip_handover_rule {
@@ -48,20 +55,22 @@ struct ip_handover_calls {
 };
 
 struct ip_handover {
-	size_t run;	    /* of the operation */
+	/* What waits: an operation; or a thread that serves, in a time in which others wait for it,
+	 * which has its number in ip_handovers.times here. */
+	size_t run;
 	uint64_t operation; /* its begin */
-	uint64_t operation_end;
+	size_t time;
 	uint64_t given;
-	/* The time in which the operation waited for it, and the part of that in which it was
-	 * served ends. Where it has waited for several, from is not before the last one was served.
-	 */
+	/* The time in which it was waited for, and the part of that in which it was served ends.
+	 * Where it was waited for several, from is not before the last one was served. */
 	uint64_t from, to, until;
-	uint32_t in; /* the function that the operation was in then */
 	size_t server_run;
 	uint32_t server; /* the function, or the point */
 	uint64_t start, end;
 	/* what the thread that serves did while the object waited; and within the serving */
 	struct ip_handover_calls meanwhile, within;
+	/* in ip_handovers.times, plus 1: the times that have what it waited for then; 0: nothing */
+	size_t meanwhile_time, within_time;
 };
 
 /* When the wait for an object began; and when it was served, as far as that was waited for. */
@@ -75,15 +84,27 @@ static inline uint64_t ip_handover_served_from(const struct ip_handover *h)
 	return h->start > ip_handover_from(h) ? h->start : ip_handover_from(h);
 }
 
-/* In the order of runs, operations, and times at which waits ended. */
-struct ip_handovers {
-	struct ip_handover *items;
-	size_t n;
+/* A time in which a thread serves, or does something else while an object waits for it; and what
+ * it waits for itself then: some of ip_handovers.in_turn, in the order of the ends of waits. */
+struct ip_handover_time {
+	size_t run;
+	uint64_t from, to;
+	size_t first, n;
 };
 
-/* Finds those of some operations. Reads the trace three times. waits: as in ip_darc_read_options;
- * NULL: not known. The caller clears *ret in any case. Returns 0, or -1 with an error, also where
- * one of the functions has no such value. */
+struct ip_handovers {
+	/* of operations: in the order of runs, operations, and times at which waits ended */
+	struct ip_handover *items;
+	size_t n;
+	struct ip_handover *in_turn; /* of threads that serve */
+	size_t nin_turn;
+	struct ip_handover_time *times;
+	size_t ntimes;
+};
+
+/* Finds those of some operations. Reads the trace three times, and once more for each hop. waits:
+ * as in ip_darc_read_options; NULL: not known. The caller clears *ret in any case. Returns 0, or -1
+ * with an error, also where one of the functions has no such value. */
 int ip_handovers_find(struct ip_trace_reader *trace, const struct ip_handover_rule *rules,
 		      size_t nrules, const struct ip_darc_operations *const *operations,
 		      size_t noperations, const struct ip_trace_waits *waits,

@@ -53,7 +53,7 @@ static void pass(struct reader *r, uint64_t ts)
 		    (h->operation == start && h->to > ts))
 			break;
 		if (h->operation == start && h->to == ts)
-			r->failed |= ip_handover_put(r->builder, h, r->member, r->plain) < 0;
+			r->failed |= ip_handover_put(r->builder, all, h, r->member, r->plain) < 0;
 	}
 }
 

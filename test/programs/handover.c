@@ -9,6 +9,8 @@
  *   queued   the worker does something else first
  *   own      serve() itself takes longer, before it hands over
  *   apart    the worker is slow, and serve() does not wait for it: it computes as long
+ *   relayed  the worker hands the job over to a second one, which is slow
+ *   asked    the worker asks a second one, which is slow, and waits for it
  *
  * Jobs lie in a few places that are used again and again.
  */
@@ -24,14 +26,20 @@
 #define FAST_US 100
 
 struct job {
-	int number, slow, done;
+	int number, slow, done, answered;
 	struct job *next;
 };
 
+struct queue {
+	pthread_cond_t some;
+	struct job *first, **last;
+};
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t some = PTHREAD_COND_INITIALIZER, finished = PTHREAD_COND_INITIALIZER;
-static struct job *first, **last = &first;
-static struct job jobs[JOBS], last_one;
+static pthread_cond_t finished = PTHREAD_COND_INITIALIZER;
+static struct queue queue = {PTHREAD_COND_INITIALIZER, NULL, &queue.first};
+static struct queue second = {PTHREAD_COND_INITIALIZER, NULL, &second.first};
+static struct job jobs[JOBS], last_one, second_last_one;
 static int chores; /* that the worker is to do before the next job */
 static const char *mode;
 static volatile unsigned sink;
@@ -68,9 +76,19 @@ KEEP static void parse(struct job *job)
 	spin(FAST_US / 4);
 }
 
+static int is(const char *name)
+{
+	return !strcmp(mode, name);
+}
+
+static int has_second(void)
+{
+	return is("relayed") || is("asked");
+}
+
 KEEP static void look_up(struct job *job)
 {
-	spin(job->slow && strcmp(mode, "own") ? SLOW_US : FAST_US);
+	spin(job->slow && !is("own") && !has_second() ? SLOW_US : FAST_US);
 }
 
 KEEP static void finish(struct job *job)
@@ -81,22 +99,80 @@ KEEP static void finish(struct job *job)
 	pthread_mutex_unlock(&lock);
 }
 
+static void put(struct queue *q, struct job *job)
+{
+	job->next = NULL;
+	*q->last = job;
+	q->last = &job->next;
+	pthread_cond_signal(&q->some);
+}
+
+static struct job *take(struct queue *q)
+{
+	struct job *job = q->first;
+
+	q->first = job->next;
+	if (!q->first)
+		q->last = &q->first;
+	return job;
+}
+
+KEEP static void forward(struct job *job)
+{
+	pthread_mutex_lock(&lock);
+	job->answered = 0;
+	put(&second, job);
+	pthread_mutex_unlock(&lock);
+}
+
+KEEP static void wait_again(struct job *job)
+{
+	pthread_mutex_lock(&lock);
+	while (!job->answered)
+		pthread_cond_wait(&finished, &lock);
+	pthread_mutex_unlock(&lock);
+}
+
 KEEP static void run_job(struct job *job)
 {
 	parse(job);
 	look_up(job);
-	finish(job);
+	if (has_second())
+		forward(job);
+	if (is("asked"))
+		wait_again(job);
+	if (!is("relayed"))
+		finish(job);
+}
+
+KEEP static void answer(struct job *job)
+{
+	pthread_mutex_lock(&lock);
+	job->answered = 1;
+	pthread_cond_broadcast(&finished);
+	pthread_mutex_unlock(&lock);
+}
+
+KEEP static void format(struct job *job)
+{
+	spin(job->slow ? SLOW_US : FAST_US);
+}
+
+KEEP static void write_out(struct job *job)
+{
+	format(job);
+	if (is("relayed"))
+		finish(job);
+	else
+		answer(job);
 }
 
 KEEP static void push(struct job *job, int after_chores)
 {
 	pthread_mutex_lock(&lock);
 	chores = after_chores;
-	job->next = NULL;
 	job->done = 0;
-	*last = job;
-	last = &job->next;
-	pthread_cond_signal(&some);
+	put(&queue, job);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -119,22 +195,35 @@ static void *work(void *unused)
 		struct job *job;
 
 		pthread_mutex_lock(&lock);
-		while (!first)
-			pthread_cond_wait(&some, &lock);
+		while (!queue.first)
+			pthread_cond_wait(&queue.some, &lock);
 		if (chores) {
 			chores = 0;
 			pthread_mutex_unlock(&lock);
 			clean_up();
 			continue;
 		}
-		job = first;
-		first = job->next;
-		if (!first)
-			last = &first;
+		job = take(&queue);
 		pthread_mutex_unlock(&lock);
 		if (job->number < 0)
 			return unused;
 		run_job(job);
+	}
+}
+
+static void *work_second(void *unused)
+{
+	for (;;) {
+		struct job *job;
+
+		pthread_mutex_lock(&lock);
+		while (!second.first)
+			pthread_cond_wait(&second.some, &lock);
+		job = take(&second);
+		pthread_mutex_unlock(&lock);
+		if (job->number < 0)
+			return unused;
+		write_out(job);
 	}
 }
 
@@ -144,11 +233,11 @@ KEEP static void serve(int number)
 	const int slow = number % 10 == 3;
 
 	job->number = number;
-	job->slow = slow && strcmp(mode, "queued");
-	if (slow && !strcmp(mode, "own"))
+	job->slow = slow && !is("queued");
+	if (slow && is("own"))
 		spin(SLOW_US);
-	push(job, slow && !strcmp(mode, "queued"));
-	if (slow && !strcmp(mode, "apart"))
+	push(job, slow && is("queued"));
+	if (slow && is("apart"))
 		spin(2 * SLOW_US);
 	wait_for(job);
 }
@@ -156,16 +245,19 @@ KEEP static void serve(int number)
 int main(int argc, char **argv)
 {
 	const int requests = argc > 2 ? atoi(argv[2]) : 200;
-	pthread_t worker;
+	pthread_t worker, second_worker;
 
 	mode = argc > 1 ? argv[1] : "served";
 	calibrate();
 	pthread_create(&worker, NULL, work, NULL);
+	pthread_create(&second_worker, NULL, work_second, NULL);
 	for (int i = 0; i < requests; i++)
 		serve(i);
-	last_one.number = -1;
+	last_one.number = second_last_one.number = -1;
 	push(&last_one, 0);
 	pthread_join(worker, NULL);
+	forward(&second_last_one);
+	pthread_join(second_worker, NULL);
 	puts("done");
 	return 0;
 }

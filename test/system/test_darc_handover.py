@@ -13,6 +13,9 @@ from test_wait import skip_without_events
 
 RULE = ("--handover", "push(job)=run_job(job)")
 VALUES = ("--args", "push(job)", "--args", "run_job(job)")
+# work that is handed over in turn
+SECOND = ("--handover", "forward(job)=write_out(job)")
+SECOND_VALUES = ("--args", "forward(job)", "--args", "write_out(job)")
 # 30 ms of a CPU are planted; on a busy machine the rightmost peak may be that of calls that had
 # none
 SLOW = ("--slower-than", "15ms")
@@ -86,6 +89,25 @@ def test_planted(root, programs, mode, kernel):
         # without the rule the search ends at the wait
         alone, _ = most_frequent(searched(root, trace))
         assert alone["path"] == ["serve", "wait_for"], alone
+
+
+RELAYED = {
+    # serve() waits for both workers, one after the other
+    "relayed": ["serve", "wait_for", "write_out", "format", "spin"],
+    # the first one waits for the second one
+    "asked": ["serve", "wait_for", "run_job", "wait_again", "write_out", "format", "spin"],
+}
+
+
+@pytest.mark.parametrize("kernel", [False, True])
+@pytest.mark.parametrize("mode", RELAYED)
+def test_planted_in_turn(root, programs, mode, kernel):
+    if kernel:
+        skip_without_events(root)
+    trace = recorded(root, programs, mode, *SECOND_VALUES, *(["--kernel"] if kernel else []))
+    found, (node,) = most_frequent(searched(root, trace, *RULE, *SECOND))
+    assert found["path"] == RELAYED[mode], found
+    assert found["cause"]["kind"] == "self" and node["longest_ns"] > 15_000_000, (found, node)
 
 
 @pytest.fixture(name="trace", scope="module")
