@@ -68,11 +68,12 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 {
 	(void)signal;
 	(void)info;
-	(void)context;
 	if (steps != target && (!again || steps != target + again)) {
 		steps++;
 		return;
 	}
+	if (!again || steps == target + again) /* what comes behind it takes no steps */
+		((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~0x100;
 	steps++;
 	recorded = true;
 	their_sp = our_sp + distance;
