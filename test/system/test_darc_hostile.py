@@ -156,7 +156,7 @@ def test_a_symbol_table_that_is_a_hole(root, built, started, place):
 
 def test_a_session_that_came_after_it(root, built, started, place):
     """It is not changed by a search whose own session was ended."""
-    pid = started(with_a_hole(built("look_up"), 8 << 30))
+    pid = started(with_a_hole(built("look_up"), 2 << 30))
     process = start_search(root, pid, place)
     until_it_reads(process)
     process.send_signal(signal.SIGSTOP)
