@@ -9,6 +9,7 @@ to be gone, or not at all.
 """
 
 import collections
+import functools
 import json
 import pathlib
 import struct
@@ -18,6 +19,7 @@ Step = collections.namedtuple("Step", "event name depth optional", defaults=(Fal
 RECORD = struct.Struct("<c31s")
 
 
+@functools.lru_cache(maxsize=None)
 def without_arguments(name):
     """Drops the argument list and template arguments of a demangled name:
     shop::largest<int>(...) -> shop::largest.
