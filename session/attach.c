@@ -183,10 +183,10 @@ static int try_session(struct ip_session *s)
 	return ip_area_try_session(s->area, s->target->pid);
 }
 
-/* What the target has mapped of the area was looked at when another iprobe may have had the session,
- * at whose end it is unmapped (ip_area_window_give()): hooks would run into what is not there. It
- * can change no more once the session is ours. 0, or -1 with an error. */
-static int look_again(struct ip_session *s)
+/* What the target has mapped of the area was looked at when another iprobe may have had the
+ * session, at whose end it is unmapped (ip_area_window_give()): hooks would run into what is not
+ * there. It can change no more once the session is ours. 0, or -1 with an error. */
+static int look_when_ours(struct ip_session *s)
 {
 	return ip_target_refresh(s->target) < 0 ? -1 : ip_area_look(s->area, s->target);
 }
@@ -200,7 +200,7 @@ static int take_or_ask(struct ip_session *s)
 		uint32_t yields;
 
 		if (held <= 0)
-			return held < 0 ? -1 : look_again(s);
+			return held < 0 ? -1 : look_when_ours(s);
 		s->summary->followed = is_sibling(s);
 		if (s->summary->followed)
 			return 1;

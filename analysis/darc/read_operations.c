@@ -225,6 +225,11 @@ static bool on_operation(void *context, struct ip_darc_operation *operation)
 		range++;
 	if (range == r->ranges + r->nranges)
 		return false;
+	/* how many there are is not known: the first ones */
+	if (!range->count && range->operations.n >= range->most) {
+		range->seen++;
+		return false;
+	}
 	/* the first of each so many */
 	each = range->count > range->most ? (double)range->count / range->most : 1;
 	if ((double)range->seen++ < range->operations.n * each)

@@ -36,10 +36,11 @@ uint64_t ip_darc_latencies_between(const struct ip_darc_latencies *latencies, ui
  * lasts as long is below it. */
 uint64_t ip_darc_latencies_percentile(const struct ip_darc_latencies *latencies, double share);
 
-/* Some operations that are wanted: by duration, and at most so many, spread evenly over all. */
+/* Some operations that are wanted: by duration, and at most so many, spread evenly over all; the
+ * first ones where it is not known how many there are. */
 struct ip_darc_range {
 	uint64_t from_ns, to_ns; /* to_ns: not included */
-	uint64_t count;		 /* how many there are, about */
+	uint64_t count;		 /* how many there are, about; 0: not known */
 	size_t most;
 	uint64_t seen;			      /* how many there were */
 	struct ip_darc_operations operations; /* those of them that were taken */

@@ -122,13 +122,15 @@ bool ip_darc_search_choose(struct ip_darc_search *s)
 	return choose(s);
 }
 
-/* Those of a profile. All operations there are wanted, up to the most. */
+/* Those of a profile. All operations of the peak are wanted: the caller decides when there are
+ * enough. */
 static void take_ranges(struct ip_darc_search *s, const struct ip_darc_search *profile)
 {
 	for (size_t i = 0; i < 2; i++)
 		s->ranges[i] = (struct ip_darc_range){.from_ns = profile->ranges[i].from_ns,
 						      .to_ns = profile->ranges[i].to_ns,
 						      .most = profile->ranges[i].most};
+	s->ranges[0].most = SIZE_MAX;
 }
 
 /* Reads the operations of the ranges, once more where they went on in other threads: which these
@@ -237,8 +239,8 @@ int ip_darc_search(struct ip_trace_reader *trace, struct ip_trace_waits *waits,
 		}
 		if (!ip_darc_search_choose(ret))
 			return 0;
+		ret->ranges[0].most = o->decision_operations;
 	}
-	ret->ranges[0].most = o->decision_operations;
 	options.peak_from = (double)ret->ranges[0].from_ns * options.ticks_per_ns;
 	if (read_ranges(ret, trace, &read, ret->ranges[1].most ? 2 : 1) < 0 ||
 	    ip_root_causes_find(&ret->ftree, &ret->ranges[0].operations, &ret->ranges[1].operations,
