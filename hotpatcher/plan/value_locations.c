@@ -366,20 +366,24 @@ static bool visit_parameter(struct entry *e, Dwarf_Die *die)
 	return e->found(e->context, &place);
 }
 
-/* Adds a parameter as an item. */
-static bool add_parameter(void *context, const struct ip_argument_place *place)
+bool ip_argument_add(struct ip_value_builder *b, const struct ip_argument_place *place)
 {
 	static const struct ip_value_op unknown = {.base = IP_VALUE_NOTHING,
 						   .index = IP_VALUE_NOTHING};
 	struct ip_value_op op = place->ops[0];
 
 	if (!place->typed)
-		return ip_value_builder_add(context, NULL, place->name, NULL);
+		return ip_value_builder_add(b, NULL, place->name, NULL);
 	if (place->abi.x87)
 		op.flags |= IP_VALUE_LONG;
 	/* The value is shown as missing. A structure is not shown at all. */
-	return ip_value_builder_add(context, &place->type, place->name,
+	return ip_value_builder_add(b, &place->type, place->name,
 				    is_single(place) ? &op : &unknown);
+}
+
+static bool add_parameter(void *context, const struct ip_argument_place *place)
+{
+	return ip_argument_add(context, place);
 }
 
 /* Returns where the parameter was declared: the offset of its declaration, or its own if it has no

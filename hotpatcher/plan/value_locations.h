@@ -40,6 +40,9 @@ void ip_argument_places(struct ip_debug_function *function,
  * nothing; -1: it cannot be told. */
 int ip_result_place(struct ip_debug_function *function, struct ip_argument_place *ret);
 
+/* Adds a parameter as an item, by its own type. Returns whether there was room for it. */
+bool ip_argument_add(struct ip_value_builder *b, const struct ip_argument_place *place);
+
 /* Add all parameters, or the result, as items. */
 void ip_arguments_add_entry(struct ip_value_builder *b, struct ip_debug_function *function);
 void ip_arguments_add_return(struct ip_value_builder *b, struct ip_debug_function *function);

@@ -133,8 +133,8 @@ int main()
 	       "\"price\":1.5},\"ret\":%d}\n",
 	       (void *)&basket, 3 + 3 + 1 + 'a');
 	Basket::total(7, text);
-	printf("{\"f\":\"Basket::total\",\"args\":{\"a\":7,\"b\":\"%p\"},\"ret\":11}\n",
-	       (void *)&text);
+	printf("{\"f\":\"Basket::total\",\"args\":{\"a\":7,\"b\":\"%s\"},\"ret\":11}\n",
+	       text.c_str());
 	base->answer(40);
 	printf("{\"f\":\"Derived::answer\",\"args\":{\"this\":\"%p\",\"question\":40},\"ret\":42}"
 	       "\n",

@@ -201,6 +201,21 @@ def test_structures_as_results(me, programs):
     assert leaves == ["x" * n for n in range(0, 40, 13)]
 
 
+def test_strings_as_parameters(me, programs):
+    """--args alone has a std::string and a std::string_view as strings, by reference as well, and
+    all other parameters as they are.
+    """
+    program = programs.simple("value_members_cxx", placement="fentry", suffix="cc")
+    done, directory = record(me, program, "-f", "web::Request::handle", "--args")
+    said = [s["args"] for s in said_by(done) if s["f"] == "web::Request::handle"]
+    entries = [entry["args"] for entry, _ in calls_of(dump(me, directory))]
+    assert len(entries) == len(said) > 2
+    for entry, expected in zip(entries, said):
+        assert list(entry) == ["this", "text", "part", "peer"], entry
+        assert (entry["text"], entry["part"]) == (expected["text"], expected["part"])
+        assert entry["this"].startswith("0x7ff") and entry["peer"].startswith("0x7ff"), entry
+
+
 def test_text_output(me, programs):
     program = programs.simple("value_members", placement="fentry")
     _, directory = record(

@@ -5,6 +5,7 @@
  */
 #include "hotpatcher/plan/values/compile.h"
 
+#include <dwarf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -194,6 +195,63 @@ static int add_result_members(struct compiler *c)
 	return kept > 0;
 }
 
+/* Whether a parameter may be a string: a class, or a reference to one. */
+static bool may_be_string(const struct ip_argument_place *place)
+{
+	struct ip_value_type type = place->type;
+
+	if (!place->typed || !place->name)
+		return false;
+	if (dwarf_tag(&type.die) == DW_TAG_reference_type ||
+	    dwarf_tag(&type.die) == DW_TAG_rvalue_reference_type) {
+		Dwarf_Die reference = type.die;
+
+		if (ip_value_type_of(&reference, &type) <= 0)
+			return false;
+	}
+	return ip_value_is_aggregate(&type.die);
+}
+
+/* All parameters: strings (std::string and what it is like, and references to such) as strings,
+ * others by their own types. Returns 0, or -1 with an error. */
+static int add_parameters(struct compiler *c)
+{
+	struct ip_value_result results[IP_VALUES_MAX];
+	bool strings[IP_VALUES_MAX] = {false};
+	unsigned found = 0;
+
+	ip_value_scope_init(&c->scope, c->function->debug, false);
+	for (unsigned i = 0; i < c->scope.nplaces && i < IP_VALUES_MAX; i++) {
+		const struct ip_argument_place *place = &c->scope.places[i];
+		const struct ip_expression name = {.kind = IP_EXPRESSION_NAME,
+						   .text = (char *)place->name};
+		const unsigned before = c->scope.steps.n;
+
+		if (!may_be_string(place))
+			continue;
+		strings[i] = ip_value_expression(&c->scope, &name, &results[i]) == 0 &&
+			     results[i].type.flags & IP_VALUE_STRING;
+		found += strings[i];
+		if (!strings[i])
+			c->scope.steps.n = before;
+	}
+	if (!found) {
+		ip_arguments_add_entry(&c->builder, c->function->debug);
+		return 0;
+	}
+	if (ip_value_steps_write(&c->scope.steps, &c->builder) < 0)
+		return -1;
+	for (unsigned i = 0; i < c->scope.nplaces && i < IP_VALUES_MAX; i++) {
+		const struct ip_argument_place *place = &c->scope.places[i];
+
+		if (!(strings[i] ? ip_value_builder_add(&c->builder, &results[i].type, place->name,
+							&results[i].op)
+				 : ip_argument_add(&c->builder, place)))
+			return 0;
+	}
+	return 0;
+}
+
 /* Begins a program. Returns NULL with an error: out of memory. */
 static struct compiler *begin(const struct ip_value_options *options,
 			      const struct ip_value_function *function,
@@ -245,7 +303,7 @@ static int compile(const struct ip_value_options *options, const struct ip_value
 	if (named == 0 && all && at_return)
 		ip_arguments_add_return(&c->builder, function->debug);
 	else if (named == 0 && all)
-		ip_arguments_add_entry(&c->builder, function->debug);
+		named = add_parameters(c);
 	return end(c, named, ret);
 }
 
