@@ -540,3 +540,22 @@ char *ip_name_without_templates(const char *name)
 
 	return strchr(name, '<') ? run(name, PASS_DROP_LISTS, 0, &deepest) : strdup(name);
 }
+
+size_t ip_name_scope_length(const char *name)
+{
+	const size_t n = strlen(name);
+	_cleanup_free_ uint32_t *partner = NULL;
+	size_t symbol, found = 0;
+
+	if (!strstr(name, "::") || n >= NONE || !find_partners(name, n, &partner))
+		return 0;
+	for (size_t i = 0; i < n; i++) {
+		if (in_word(name[i]))
+			i += word_length(name + i, name + n, &symbol) - 1;
+		else if (partner[i] != NONE && partner[i] > i)
+			i = partner[i];
+		else if (name[i] == ':' && name[i + 1] == ':')
+			found = ++i + 1;
+	}
+	return found;
+}

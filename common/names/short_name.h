@@ -32,4 +32,8 @@ char *ip_short_name(const char *demangled, size_t limit);
  * hold any bytes. */
 char *ip_name_without_templates(const char *name);
 
+/* The length of what a name lies in, with the "::" behind it: that of "std::map<int, K>::" in
+ * std::map<int, K>::find; 0: it lies in nothing, or memory ran out. The name may hold any bytes. */
+size_t ip_name_scope_length(const char *name);
+
 #endif

@@ -57,6 +57,65 @@ static size_t find_same(const struct ip_short_names *names, size_t n, bool *same
 	return found;
 }
 
+/* What a name lies in: the begin of its form. */
+struct scope {
+	const char *name; /* NULL: the place is free */
+	size_t length;	  /* of the scope in the name */
+	const char *form; /* the shortest one */
+	size_t form_length;
+};
+
+/* The place of a scope. */
+static struct scope *find_scope(struct scope *table, size_t slots, const char *name, size_t length)
+{
+	uint64_t hash = 0xcbf29ce484222325;
+	size_t slot;
+
+	for (size_t i = 0; i < length; i++)
+		hash = (hash ^ (unsigned char)name[i]) * 0x100000001b3;
+	slot = (hash ^ hash >> 29) & (slots - 1);
+	while (table[slot].name &&
+	       (table[slot].length != length || memcmp(table[slot].name, name, length) != 0))
+		slot = (slot + 1) & (slots - 1);
+	return &table[slot];
+}
+
+/* How much of a class is elided depends on how long the method's own name is: all take the shortest
+ * form. */
+static void share_scopes(struct ip_short_names *names, size_t n)
+{
+	_cleanup_free_ struct scope *table = NULL;
+	size_t slots = 16;
+
+	while (slots < 2 * n)
+		slots *= 2;
+	table = calloc(slots, sizeof(*table));
+	for (int pass = 0; table && pass < 2; pass++)
+		for (size_t i = 0; i < n; i++) {
+			const size_t length =
+				names[i].form ? ip_name_scope_length(names[i].name) : 0;
+			const size_t own = length ? ip_name_scope_length(names[i].form) : 0;
+			struct scope *scope;
+			char *form;
+
+			if (!own || !memchr(names[i].name, '<', length))
+				continue;
+			scope = find_scope(table, slots, names[i].name, length);
+			if (!pass && (!scope->name || own < scope->form_length))
+				*scope = (struct scope){names[i].name, length, names[i].form, own};
+			if (!pass || own == scope->form_length)
+				continue;
+			/* the form that the shortest one is a part of stays as it is */
+			form = malloc(scope->form_length + strlen(names[i].form + own) + 1);
+			if (!form)
+				return;
+			memcpy(form, scope->form, scope->form_length);
+			strcpy(form + scope->form_length, names[i].form + own);
+			free(names[i].form);
+			names[i].form = form;
+		}
+}
+
 void ip_short_names_make(struct ip_short_names *names, size_t n)
 {
 	static const size_t limits[] = {96, 160, SIZE_MAX, 0}; /* 0: the whole name */
@@ -70,6 +129,7 @@ void ip_short_names_make(struct ip_short_names *names, size_t n)
 	for (size_t i = 0; i < n; i++)
 		if (names[i].mangled)
 			names[i].form = ip_short_name(names[i].name, IP_SHORT_NAME_LIMIT);
+	share_scopes(names, n);
 	for (size_t step = 0; step < sizeof(limits) / sizeof(*limits); step++) {
 		size_t found;
 

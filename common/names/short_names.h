@@ -2,6 +2,7 @@
 /*
  * Short forms (short_name.h) of a list of names, such that names stay apart: names that would have
  * one form have less elided, then nothing, and where that does not help, the whole name is shown.
+ * What several names lie in, as the methods of a class, has one form in all of them.
  */
 #ifndef IP_SHORT_NAMES_H
 #define IP_SHORT_NAMES_H

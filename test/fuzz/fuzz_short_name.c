@@ -19,6 +19,7 @@ static void check(const char *name)
 	fuzz_assert(strlen(whole) <= strlen(name) && strlen(shorter) <= strlen(whole));
 	fuzz_assert(strlen(least) <= strlen(shorter));
 	fuzz_assert(strlen(bare) <= strlen(name));
+	fuzz_assert(ip_name_scope_length(name) <= strlen(name));
 	fuzz_assert(strlen(whole) > IP_SHORT_NAME_LIMIT || !strcmp(whole, shorter));
 	free(whole);
 	free(shorter);

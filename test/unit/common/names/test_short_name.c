@@ -289,9 +289,54 @@ static void test_hostile(void **state)
 	free(text);
 }
 
+static void test_scopes(void **state)
+{
+	static const struct {
+		const char *name;
+		size_t length;
+	} names[] = {{"main", 0},
+		     {"a::b", 3},
+		     {"std::map<int, x::y>::find(a::b)", 21},
+		     {"f(int)::{lambda(a::b)#1}::operator()", 26},
+		     {"std::operator<< <a::b>", 5},
+		     {"a<(b::c)1>::d", 12},
+		     {"int foo<int>(X::Y)", 0},
+		     {"a::", 3},
+		     {"::", 2},
+		     {"a<b::c", 5},
+		     {"", 0}};
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(names); i++)
+		assert_int_equal(ip_name_scope_length(names[i].name), names[i].length);
+}
+
+/* The methods of one class have one form of it, however long their own names are. */
+static void test_methods_of_one_class(void **state)
+{
+#define STORE "MapStore<std::map<Key, std::shared_ptr<Value> > >::"
+	static const char *const expected[] = {
+		"MapStore<std::map<...>>::put",
+		"MapStore<std::map<...>>::find_or_insert_it_if_it_is_missing",
+		"MapStore<std::map<...>>::get<std::string>", "main", "Other<A>::f"};
+	struct ip_short_names names[] = {{STORE "put", true},
+					 {STORE "find_or_insert_it_if_it_is_missing", true},
+					 {STORE "get<std::string>", true},
+					 {"main", false},
+					 {"Other<A>::f", true}};
+
+	(void)state;
+	ip_short_names_make(names, N_ELEMENTS(names));
+	for (size_t i = 0; i < N_ELEMENTS(names); i++) {
+		assert_string_equal(ip_short_names_form(&names[i]), expected[i]);
+		free(names[i].form);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_scopes), cmocka_unit_test(test_methods_of_one_class),
 		cmocka_unit_test(test_forms),  cmocka_unit_test(test_mangled),
 		cmocka_unit_test(test_limits), cmocka_unit_test(test_without_templates),
 		cmocka_unit_test(test_apart),  cmocka_unit_test(test_hostile),
