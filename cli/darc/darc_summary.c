@@ -88,6 +88,14 @@ static int put_variance(FILE *out, const struct cli_darc *d)
 	return put_path(out, d, v->nodes[0].node);
 }
 
+static const char *state_text(const struct ip_darc_search *s)
+{
+	if (s->state != IP_DARC_IN_PROGRESS)
+		return ip_darc_state_name(s->state);
+	return s->causes.n || *s->reason ? "ended before it was over; so far"
+					 : "ended before it was over";
+}
+
 /* The line, without a newline, harmless to print. The caller frees it. NULL with an error. */
 static char *say(const struct cli_darc *d)
 {
@@ -101,7 +109,7 @@ static char *say(const struct cli_darc *d)
 		ip_print(out, "latency varies");
 		done = put_variance(out, d);
 	} else if (out) {
-		ip_print(out, "%s", ip_darc_state_name(s->state));
+		ip_print(out, "%s", state_text(s));
 		if (s->state == IP_DARC_NO_DIFFERENCE)
 			ip_print(out, ": %s",
 				 s->causes.n ? "all of the slow calls takes longer"

@@ -202,3 +202,11 @@ void cli_wait_print_idle(const struct cli_wait_trace *t, const struct ip_wait_pr
 		 ip_plural(count), ip_wait_kind_name(o->kind), ip_object_name(t->object_names, o));
 	ip_print(stdout, "%s\n", objects > 1 ? ", ..." : "");
 }
+
+void cli_wait_print_times(uint64_t count)
+{
+	if (count)
+		ip_print(stdout, " (%" PRIu64 " time%s)", count, ip_plural(count));
+	else
+		ip_print(stdout, " (since before)");
+}

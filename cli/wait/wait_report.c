@@ -169,9 +169,10 @@ static void print_waits(const struct report *r, uint32_t function, const struct 
 			return;
 		if (!ticks) /* it was idle */
 			continue;
-		ip_print(stdout, "%43s %10s %*s  %s %s (%" PRIu64 " time%s)", "",
+		ip_print(stdout, "%43s %10s %*s  %s %s", "",
 			 ip_format_ns(cli_wait_ns(&r->t, ticks), t), r->idle ? 21 : 10, "",
-			 ip_wait_kind_name(rows[k].kind), rows[k].name, count, ip_plural(count));
+			 ip_wait_kind_name(rows[k].kind), rows[k].name);
+		cli_wait_print_times(count);
 		cli_wait_print_ender(&r->t, rows[k].by, rows[k].nby);
 		ip_print(stdout, "\n");
 	}

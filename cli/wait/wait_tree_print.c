@@ -106,10 +106,12 @@ static void print_node(struct view *v, const struct item *item)
 
 		if (!ticks) /* it was idle */
 			continue;
-		ip_print(stdout, "%43s %10s %*s  %*s| %s %s (%" PRIu64 " time%s)\n", "",
+		ip_print(stdout, "%43s %10s %*s  %*s| %s %s", "",
 			 ip_format_ns(cli_wait_ns(&v->t, ticks), t), has_idle(v) ? 21 : 10, "",
 			 indent, "", ip_wait_kind_name(o->kind),
-			 ip_object_name(v->t.object_names, o), count, ip_plural(count));
+			 ip_object_name(v->t.object_names, o));
+		cli_wait_print_times(count);
+		ip_print(stdout, "\n");
 	}
 	if (v->options->objects)
 		cli_wait_print_idle(&v->t, v->profile, waits, n, indent, "| ");

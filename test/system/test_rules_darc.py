@@ -278,7 +278,7 @@ def test_iprobed_ends(rules, slow, how):
     if how == "killed":
         rules.wait_log("the process for rules has ended")
     else:
-        rules.wait_log("has searched: in progress")
+        rules.wait_log("has searched: ended before it was over")
     wait_until_idle(slow.pid)
     path = only_directory(rules)
     # the search ends behind who has started it
@@ -308,7 +308,7 @@ def test_the_process_ends(rules, slow):
     wait_until_live(slow.pid)
     memory.wait_for("no level is reached", lambda: level(rules, slow.pid), WAIT)
     slow.kill()
-    rules.wait_log("has searched: in progress")
+    rules.wait_log("has searched: ended before it was over")
     path = only_directory(rules)
     assert json.loads((path / "darc.json").read_text())["state"] == "in progress"
     memory.wait_for("it stays a target", lambda: not rules.listed()["r"]["processes"], WAIT)
