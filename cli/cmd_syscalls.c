@@ -33,6 +33,8 @@ static const char help[] =
 	"  -f, --functions SEL  only calls that these functions made\n"
 	"      --failed         only calls that returned an error\n"
 	"      --tid TID        only calls of this thread\n"
+	"      --process PROC   of a recording: those of this process only: a pid, or a name with "
+	"wildcards\n"
 	"      --by WORD        a line for each call (default), function (the innermost one that "
 	"made it), fd (what the\n"
 	"                       descriptor is), or process\n"
@@ -200,6 +202,7 @@ int cmd_syscalls(int argc, char **argv)
 		CLI_FILTER_FUNCTIONS,
 		CLI_FILTER_LIMIT,
 		CLI_FILTER_TID,
+		CLI_FILTER_PROCESS,
 		CLI_PROCESS_OPTIONS,
 		{"duration", required_argument, NULL, OPT_DURATION},
 		{"output", required_argument, NULL, 'o'},
@@ -222,7 +225,10 @@ int cmd_syscalls(int argc, char **argv)
 		code = check(argv[0], &c.options);
 	if (code < 0)
 		code = cli_process_choice_or_trace(argc, argv, optind, &choice);
-	if (code == -1) {
+	if (code == -1 && c.options.filter.process) {
+		code = cli_usage(argv[0], "--process chooses from a recording: name the processes "
+					  "themselves");
+	} else if (code == -1) {
 		code = show_processes(&choice, &c, argc, argv);
 	} else if (code < 0 && c.options.live) {
 		code = cli_usage(argv[0], "%s goes with a PID", c.options.live);

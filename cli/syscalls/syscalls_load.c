@@ -137,7 +137,9 @@ static int take(void *context, const struct ip_syscall_call *call)
 /* By process alone, neither functions nor descriptors are asked for. */
 static bool is_by_process(const struct cli_syscalls_options *o)
 {
-	return o->by == CLI_SYSCALLS_BY_PROCESS && !o->filter.functions;
+	return !o->filter.functions && !o->list && !o->slowest &&
+	       (o->by == CLI_SYSCALLS_BY_PROCESS ||
+		(o->by == CLI_SYSCALLS_BY_CALL && o->filter.process));
 }
 
 /* What is not in the calls. */
@@ -262,7 +264,8 @@ int cli_syscalls_load(const char *dir, const struct cli_syscalls_options *o,
 	int done;
 
 	*ret = (struct cli_syscalls_trace){.options = o};
-	ret->keeps = o->list || o->slowest || o->by != CLI_SYSCALLS_BY_CALL || o->filter.functions;
+	ret->keeps = o->list || o->slowest || o->by != CLI_SYSCALLS_BY_CALL ||
+		     o->filter.functions || o->filter.process;
 	if (cli_reader_open(dir, NULL, &ret->trace) < 0)
 		return -1;
 	for (size_t i = 0; i < ret->trace->nruns; i++)

@@ -4,6 +4,7 @@
  */
 #include "cli/syscalls/syscalls_trace.h"
 
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,6 +169,41 @@ static int owner_of(struct owners *o, size_t i, uint32_t *ret)
 	return find_text(o, text ? text : number, ret);
 }
 
+/* Keeps the calls of the processes that were chosen: by number, or by the name that each had when
+ * it made the call. Returns 0, or -1 with an error. */
+static int choose_process(struct cli_syscalls_trace *t, const char *text)
+{
+	struct owners owners = {.t = t};
+	char *end;
+	const unsigned long pid = strtoul(text, &end, 10);
+	const bool is_number = *text >= '0' && *text <= '9' && !*end;
+	size_t n = 0;
+	int ret = 0;
+
+	for (size_t i = 0; i < t->ncalls && ret == 0; i++) {
+		const struct ip_syscall_call *call = &t->calls[i];
+		const uint32_t of = cli_syscalls_process_of(t, call->tid, call->begin);
+		uint32_t key;
+
+		ret = note_process(&owners, of, call->program, &key);
+		if (ret < 0 || !of ||
+		    (is_number ? of != pid
+			       : fnmatch(text, cli_process_names_get(&owners.names, key), 0) != 0))
+			continue;
+		t->calls[n] = *call;
+		if (t->functions)
+			t->functions[n] = t->functions[i];
+		n++;
+	}
+	clear_owners(&owners);
+	if (ret == 0 && t->ncalls && !n)
+		ret = ip_error("%s: no process '%s' made system calls that are wanted: iprobe "
+			       "syscalls --by process shows who did",
+			       t->trace->dir, text);
+	t->ncalls = n;
+	return ret;
+}
+
 static int print_table(struct cli_syscalls_trace *t)
 {
 	struct owners owners = {.t = t};
@@ -265,6 +301,8 @@ int cli_syscalls_trace(const char *dir, const struct cli_syscalls_options *o)
 	struct cli_syscalls_trace t;
 	int ret = cli_syscalls_load(dir, o, &t);
 
+	if (ret == 0 && o->filter.process)
+		ret = choose_process(&t, o->filter.process);
 	if (ret == 0) {
 		cli_reader_warn(t.trace);
 		ret = o->list || o->slowest ? print_list(&t) : print_table(&t);

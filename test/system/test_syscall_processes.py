@@ -16,6 +16,7 @@ import time
 import pytest
 
 from iptest import actor as actors
+from iptest.actor import one_line
 from test_syscall_live import live_in, play_without_end, start, traced
 from test_syscall_report import MADE, ROUNDS, play, until
 from test_wait import instances, source  # noqa: F401
@@ -317,6 +318,31 @@ def check_programs(said, pid, first):
     assert "brk" not in made[first], made
 
 
+def check_process(traced, trace, said, pid):
+    """--process has the rows of --by process that are this process's, or have this name."""
+
+    def calls(*options):
+        done = traced.iprobe("syscalls", "--json", *options, trace)
+        assert done.returncode == 0, repr(done)
+        return {row["name"]: row["calls"] for row in json.loads(done.stdout)["syscalls"]}
+
+    of_pid = [row for row in said["syscalls"] if row["pid"] == pid]
+    assert sum(calls("--process", pid).values()) == sum(row["calls"] for row in of_pid)
+    asleep = {row["name"]: row["calls"] for row in of_pid if row["process"] == "sleep"}
+    assert calls("--process", "sl*p") == asleep
+    assert calls("--process", "sleep", "-e", "brk") == {"brk": asleep["brk"]}
+    for options in (["--list"], ["--slowest", "9999"]):
+        listed = traced.iprobe("syscalls", "--json", *options, "--process", "sleep", trace).stdout
+        lines = [json.loads(line) for line in listed.splitlines()]
+        # the one that ends the process is no call that was made whole
+        assert len(lines) == sum(asleep.values()) + 1 and {c["tid"] for c in lines} == {pid}
+        assert {c["name"] for c in lines} == set(asleep), lines
+    done = traced.iprobe("syscalls", "--process", "nobody", trace)
+    assert done.returncode == 1 and "no process 'nobody' made" in one_line(done), repr(done)
+    done = traced.iprobe("syscalls", "--process", "sleep", os.getpid())
+    assert done.returncode == 2 and "name the processes themselves" in done.stderr, repr(done)
+
+
 def test_a_child_that_executes_a_program(traced, programs):
     """Each call is put down to what the process was called when it made it: live, and recorded."""
     program = [programs.simple("renamed"), "room-for-a-title-" * 4]
@@ -348,6 +374,7 @@ def test_a_child_that_executes_a_program(traced, programs):
         ("getsid", "renamed"),
         ("brk", "sleep"),
     }
+    check_process(traced, trace, said, pid)
     # its functions were those of the program that it was
     rows = json.loads(traced.iprobe("report", "--by", "process", "--json", trace).stdout)["rows"]
     assert {row["process"] for row in rows if row["pid"] == pid} == {"renamed"}
