@@ -61,8 +61,8 @@ void cli_wait_print_parts(const struct cli_wait_trace *t, uint64_t count,
 void cli_wait_print_idle(const struct cli_wait_trace *t, const struct ip_wait_profile *profile,
 			 const struct ip_wait_sum *waits, size_t n, int indent, const char *mark);
 
-/* " (3 times)": how often a thread was blocked. Where it was blocked before what is looked at began,
- * and not again, that is said. */
+/* " (3 times)": how often a thread was blocked. Where it was blocked before what is looked at
+ * began, and not again, that is said. */
 void cli_wait_print_times(uint64_t count);
 
 #endif
