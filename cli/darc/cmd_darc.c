@@ -228,9 +228,9 @@ static int show(const char *dir, struct command *c)
 
 		cli_reader_warn(t.trace);
 		ret = cli_darc_print(&d, c->json, c->output);
+		if (ret == 0)
+			ret = cli_darc_html(&d, t.trace, c->html);
 	}
-	if (ret == 0)
-		ret = cli_darc_html(&t, NULL, c->html);
 	if (ret == 0)
 		ret = cli_reader_check_stdout();
 	cli_darc_clear(&t);

@@ -136,18 +136,11 @@ static int put_document(FILE *out, const struct cli_darc *d, const struct ip_tra
 	return 0;
 }
 
-int cli_darc_html(const struct cli_darc_trace *t, const struct ip_darc_search *profile,
+int cli_darc_html(const struct cli_darc *found, const struct ip_trace_reader *trace,
 		  const char *path)
 {
-	_cleanup_free_ bool *used = path ? choose_nodes(&t->search) : NULL;
-	const struct cli_darc d = {.search = &t->search,
-				   .profile = profile ? profile : &t->search,
-				   .names = t->names,
-				   .places = t->places,
-				   .waits = t->waits,
-				   .stretches = t->stretches,
-				   .lost = t->trace->lost,
-				   .used = used};
+	_cleanup_free_ bool *used = path ? choose_nodes(found->search) : NULL;
+	struct cli_darc d = *found;
 	_cleanup_free_ char *document = NULL;
 	FILE *memory = NULL;
 	size_t size;
@@ -155,10 +148,11 @@ int cli_darc_html(const struct cli_darc_trace *t, const struct ip_darc_search *p
 
 	if (!path)
 		return 0;
+	d.used = used;
 	memory = used ? open_memstream(&document, &size) : NULL;
 	if (!memory)
 		return ip_error("out of memory");
-	ret = put_document(memory, &d, t->trace);
+	ret = put_document(memory, &d, trace);
 	if (fclose(memory) != 0 && ret == 0)
 		ret = ip_error("out of memory");
 	return ret == 0 ? cli_darc_html_write(path, &ip_html_darc, document) : -1;

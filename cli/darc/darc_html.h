@@ -21,9 +21,9 @@ int cli_darc_file_try(const char *path, const char *option);
 /* Writes a page, whole or not at all. Returns 0, or -1 with an error. */
 int cli_darc_html_write(const char *path, const struct ip_html_parts *page, const char *document);
 
-/* Writes the page of a search. path NULL: none is wanted. profile: as of cli_darc_of(). Returns
- * 0, or -1 with an error. */
-int cli_darc_html(const struct cli_darc_trace *trace, const struct ip_darc_search *profile,
+/* Writes the page of a search, of which the functions' tree is cut to what a page has room for.
+ * path NULL: none is wanted. Returns 0, or -1 with an error. */
+int cli_darc_html(const struct cli_darc *found, const struct ip_trace_reader *trace,
 		  const char *path);
 
 #endif

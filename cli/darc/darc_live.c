@@ -326,7 +326,7 @@ static int print(struct cli_darc_live_search *l)
 		d.kept = &resume->state;
 	return cli_darc_print(&d, l->options->json, l->options->output) < 0
 		       ? -1
-		       : cli_darc_html(last, profile, l->options->html);
+		       : cli_darc_html(&d, last->trace, l->options->html);
 }
 
 int cli_darc_live(const struct cli_darc_live_options *options)

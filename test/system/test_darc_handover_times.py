@@ -5,13 +5,13 @@ traces that are made up.
 """
 
 import json
-import os
 import pathlib
 import sys
 
 import pytest
 
 from conftest import make_actor
+from iptest import memory
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import tracegen  # noqa: E402
@@ -342,15 +342,14 @@ def test_what_nobody_waits_for_takes_no_memory(me):
         t.trace.now += 1
         t.other.ret()
     directory = t.trace.write(me.dir() / "trace")
-    search = me.popen(
-        [me.iprobe_path, "darc", "-f", "serve", "--slower-than", "1ms", "--json", *RULE, directory]
+    said, kilobytes = memory.peak_of(
+        me,
+        [me.iprobe_path, "darc", "-f", "serve", "--slower-than", "1ms", "--json", *RULE, directory],
     )
-    document = json.load(search.stdout)
-    _, status, used = os.wait4(search.pid, 0)
-    search.returncode = os.waitstatus_to_exitcode(status)
-    assert search.returncode == 0 and document["state"] == "root cause found"
+    document = json.loads(said)
+    assert document["state"] == "root cause found"
     assert not [n for n in document["ftree"] if "handover" in n]
-    assert used.ru_maxrss < 100 << 10, used.ru_maxrss
+    assert kilobytes < 100 << 10, kilobytes
 
 
 def test_served_by_a_coroutine(me):

@@ -9,6 +9,7 @@ import functools
 import os
 import re
 import signal
+import sys
 import time
 
 from . import time_scale
@@ -222,3 +223,19 @@ def ring_memory(pid):
         ]
     )
     return open(names[0], "r+b")
+
+
+# A process counts what the one that started it took before: a small one starts it.
+PEAK = """
+import resource, subprocess, sys
+code = subprocess.run(sys.argv[1:]).returncode
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def peak_of(actor, command):
+    """Runs it, and returns what it has printed, and how many kilobytes it held at most."""
+    done = actor.run([sys.executable, "-c", PEAK, *command])
+    assert done.returncode == 0, repr(done)
+    return done.stdout, int(done.stderr.splitlines()[-1])
