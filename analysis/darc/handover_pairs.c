@@ -228,17 +228,17 @@ static int fail_without_value(const struct reader *r, uint32_t function, const c
 
 /* Each function of the rules has to have its value: what was not recorded is not taken for what did
  * not happen. */
-static int check(const struct reader *r)
+static int check(const struct reader *r, struct ip_handover_rule *rules, bool may_lack)
 {
-	for (size_t i = 0; i < r->nrules; i++) {
-		bool given = false, served = false;
-
-		for (size_t k = 0; k < r->n; k++)
-			if (r->seen[k].rule == i)
-				*(r->seen[k].serves ? &served : &given) = true;
-		if (!given)
+	for (size_t i = 0; i < r->nrules; i++)
+		rules[i].was_given = rules[i].was_served = false;
+	for (size_t k = 0; k < r->n; k++)
+		*(r->seen[k].serves ? &rules[r->seen[k].rule].was_served
+				    : &rules[r->seen[k].rule].was_given) = true;
+	for (size_t i = 0; i < r->nrules && !may_lack; i++) {
+		if (!rules[i].was_given)
 			return fail_without_value(r, r->rules[i].giver, r->rules[i].given.text);
-		if (!served)
+		if (!rules[i].was_served)
 			return fail_without_value(r, r->rules[i].server, r->rules[i].served.text);
 	}
 	return 0;
@@ -291,8 +291,8 @@ static int pair(struct reader *r, struct ip_handover_pairs *ret)
 	return 0;
 }
 
-int ip_handover_pairs_find(struct ip_trace_reader *trace, const struct ip_handover_rule *rules,
-			   size_t nrules, struct ip_handover_pairs *ret)
+int ip_handover_pairs_find(struct ip_trace_reader *trace, struct ip_handover_rule *rules,
+			   size_t nrules, bool may_lack, struct ip_handover_pairs *ret)
 {
 	static const struct ip_frames_ops ops = {.opened = on_opened,
 						 .left = on_left,
@@ -309,7 +309,7 @@ int ip_handover_pairs_find(struct ip_trace_reader *trace, const struct ip_handov
 	if (r.failed)
 		code = -1;
 	if (code == 0)
-		code = check(&r);
+		code = check(&r, rules, may_lack);
 	if (code == 0)
 		code = pair(&r, ret);
 	free(r.seen);

@@ -32,10 +32,10 @@ static inline uint64_t ip_handover_pair_handed(const struct ip_handover_pair *p)
 	return p->given_end < p->start ? p->given_end : p->start;
 }
 
-/* Finds them all, in no order. The caller clears *ret in any case. Returns 0, or -1 with an error.
- */
-int ip_handover_pairs_find(struct ip_trace_reader *trace, const struct ip_handover_rule *rules,
-			   size_t nrules, struct ip_handover_pairs *ret);
+/* Finds them all, in no order. may_lack: it is no error where one of the functions has no such
+ * value. The caller clears *ret in any case. Returns 0, or -1 with an error. */
+int ip_handover_pairs_find(struct ip_trace_reader *trace, struct ip_handover_rule *rules,
+			   size_t nrules, bool may_lack, struct ip_handover_pairs *ret);
 void ip_handover_pairs_clear(struct ip_handover_pairs *pairs);
 
 #endif

@@ -167,10 +167,50 @@ static int find_all(struct ip_trace_reader *trace, const struct ip_handover_pair
 	return 0;
 }
 
-int ip_handovers_find(struct ip_trace_reader *trace, const struct ip_handover_rule *rules,
-		      size_t nrules, const struct ip_darc_operations *const *operations,
-		      size_t noperations, const struct ip_trace_waits *waits,
-		      struct ip_handovers *ret)
+/* The first serving of each thread behind a time does not count, nor what comes before: something
+ * may have been called in it, or before it, that was not live then. A thread that has begun later
+ * is whole. */
+static int mark_early(const struct ip_trace_reader *trace, const struct ip_handover_pairs *pairs,
+		      uint64_t since, struct ip_handovers *ret)
+{
+	uint64_t *first = calloc(trace->nruns + 1, sizeof(*first));
+
+	if (!first)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < trace->nruns; i++)
+		first[i] = UINT64_MAX;
+	for (size_t i = 0; i < pairs->n; i++) {
+		const struct ip_handover_pair *p = &pairs->items[i];
+
+		if (p->start >= since && p->start < first[p->run])
+			first[p->run] = p->start;
+	}
+	for (size_t i = 0; i < trace->nruns; i++) {
+		if (trace->runs[i].begin > since)
+			first[i] = 0;
+		else if (first[i] == UINT64_MAX)
+			first[i] = since;
+	}
+	/* the hops that come later lie behind */
+	for (size_t i = ret->nin_turn + ret->n; i-- > 0;) {
+		struct ip_handover *h = i < ret->n ? &ret->items[i] : &ret->in_turn[i - ret->n];
+
+		h->early = h->start <= first[h->server_run];
+		for (unsigned k = 0; k < 2; k++) {
+			const size_t number = k ? h->within_time : h->meanwhile_time;
+			const struct ip_handover_time *t = number ? &ret->times[number - 1] : NULL;
+
+			for (size_t j = 0; t && !h->early && j < t->n; j++)
+				h->early = ret->in_turn[t->first + j].early;
+		}
+	}
+	free(first);
+	return 0;
+}
+
+int ip_handovers_find(struct ip_trace_reader *trace, struct ip_handover_rule *rules, size_t nrules,
+		      const struct ip_darc_operations *const *operations, size_t noperations,
+		      const struct ip_trace_waits *waits, uint64_t since, struct ip_handovers *ret)
 {
 	struct ip_handover_pairs pairs = {0};
 	struct ip_handover_waiter *all;
@@ -191,9 +231,11 @@ int ip_handovers_find(struct ip_trace_reader *trace, const struct ip_handover_ru
 				.run = o->run, .from = o->start, .to = o->start + o->ticks};
 		}
 	qsort(all, n, sizeof(*all), by_begin);
-	code = ip_handover_pairs_find(trace, rules, nrules, &pairs);
+	code = ip_handover_pairs_find(trace, rules, nrules, since > 0, &pairs);
 	if (code == 0)
 		code = find_all(trace, &pairs, all, n, waits, ret);
+	if (code == 0 && since)
+		code = mark_early(trace, &pairs, since, ret);
 	free(all);
 	ip_handover_pairs_clear(&pairs);
 	return code == 0 ? ip_handover_calls_read(trace, ret) : -1;

@@ -37,6 +37,7 @@
 struct ip_handover_rule {
 	uint32_t giver, server;
 	struct ip_value_name given, served;
+	bool was_given, was_served; /* set by a search: there are such calls with the value */
 };
 
 /* A call that began or ended. An end is that of all open calls at its depth and deeper. */
@@ -71,6 +72,7 @@ struct ip_handover {
 	struct ip_handover_calls meanwhile, within;
 	/* in ip_handovers.times, plus 1: the times that have what it waited for then; 0: nothing */
 	size_t meanwhile_time, within_time;
+	bool early; /* what is live had changed by then: not all that was called is known */
 };
 
 /* When the wait for an object began; and when it was served, as far as that was waited for. */
@@ -103,12 +105,12 @@ struct ip_handovers {
 };
 
 /* Finds those of some operations. Reads the trace three times, and once more for each hop. waits:
- * as in ip_darc_read_options; NULL: not known. The caller clears *ret in any case. Returns 0, or -1
- * with an error, also where one of the functions has no such value. */
-int ip_handovers_find(struct ip_trace_reader *trace, const struct ip_handover_rule *rules,
-		      size_t nrules, const struct ip_darc_operations *const *operations,
-		      size_t noperations, const struct ip_trace_waits *waits,
-		      struct ip_handovers *ret);
+ * as in ip_darc_read_options; NULL: not known. since: as there; 0: it is an error where one of the
+ * functions has no such value. Else that is noted in the rules. The caller clears *ret in any case.
+ * Returns 0, or -1 with an error. */
+int ip_handovers_find(struct ip_trace_reader *trace, struct ip_handover_rule *rules, size_t nrules,
+		      const struct ip_darc_operations *const *operations, size_t noperations,
+		      const struct ip_trace_waits *waits, uint64_t since, struct ip_handovers *ret);
 void ip_handovers_clear(struct ip_handovers *handovers);
 
 /* The first one of a run whose operation does not begin before a time. */

@@ -139,13 +139,15 @@ static struct ip_darc_call *take_call(struct ip_darc_builder *b)
 	return c;
 }
 
-/* Whether a call that begins is to have a node. */
+/* Whether a call that begins is to have a node. What other threads were waited for, and what they
+ * did while an object waited, is called from elsewhere. */
 static bool is_node(const struct ip_darc_builder *b, uint32_t function, uint32_t member,
 		    uint64_t call_site)
 {
 	const struct ip_darc_call *above = b->n ? b->stack[b->n - 1].call : NULL;
 
-	return !b->n || (above && (!b->options.is_callee ||
+	return !b->n || (above && (!b->options.is_callee || call_site >= IP_FTREE_QUEUED ||
+				   b->ftree->nodes[above->node].call_site == IP_FTREE_QUEUED ||
 				   b->options.is_callee(b->options.context,
 							b->ftree->nodes[above->node].function,
 							function, member, call_site)));

@@ -167,6 +167,20 @@ static bool is_early(struct reader *r, const struct ip_darc_operation *operation
 	return operation->start < r->since || first;
 }
 
+/* Whether it waited for what another thread had begun when other functions were live. */
+static bool is_of_early(const struct reader *r, const struct ip_darc_operation *operation)
+{
+	const struct ip_handovers *all = r->options->handovers;
+	size_t i = all && r->since ? ip_handovers_at(all, operation->run, operation->start) : 0;
+
+	for (; all && r->since && i < all->n && all->items[i].run == operation->run &&
+	       all->items[i].operation == operation->start;
+	     i++)
+		if (all->items[i].early)
+			return true;
+	return false;
+}
+
 /* Whether the kernel's events tell for how long the thread waited for a CPU; also where they tell
  * nothing of the thread at all. */
 static bool is_covered(const struct reader *r, const struct ip_darc_operation *operation)
@@ -218,7 +232,7 @@ static bool on_operation(void *context, struct ip_darc_operation *operation)
 	struct ip_darc_range *range = r->ranges;
 	double each;
 
-	if (is_early(r, operation) || !is_covered(r, operation))
+	if (is_early(r, operation) || !is_covered(r, operation) || is_of_early(r, operation))
 		return false;
 	r->nseen++;
 	while (range < r->ranges + r->nranges && (ns < range->from_ns || ns >= range->to_ns))

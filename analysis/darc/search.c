@@ -147,7 +147,8 @@ static int read_ranges(struct ip_darc_search *s, struct ip_trace_reader *trace,
 	uint64_t seen;
 	int ret = 0;
 
-	if (s->options.nhandovers) {
+	/* of a process at first: nothing is told apart yet */
+	if (s->options.nhandovers && read->depth) {
 		options.own = false;
 		options.depth = 0;
 		options.handovers = NULL;
@@ -156,7 +157,8 @@ static int read_ranges(struct ip_darc_search *s, struct ip_trace_reader *trace,
 			ret = ip_darc_operations_read(trace, &options, &ftree, first, n, &seen);
 		if (ret == 0)
 			ret = ip_handovers_find(trace, s->options.handovers, s->options.nhandovers,
-						operations, n, read->waits, &handovers);
+						operations, n, read->waits, read->since,
+						&handovers);
 		options = *read;
 		options.handovers = &handovers;
 	}

@@ -48,7 +48,7 @@ struct ip_darc_options {
 	uint32_t depth; /* at most IP_DARC_DEPTH_MOST */
 	bool variance;	/* look for it in the place of root causes */
 	/* how work goes to other threads, which the search follows; borrowed */
-	const struct ip_handover_rule *handovers;
+	struct ip_handover_rule *handovers;
 	size_t nhandovers;
 	/* of a live process: as in ip_darc_read_options */
 	uint64_t since;

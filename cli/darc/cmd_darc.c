@@ -44,9 +44,8 @@ static const char help[] =
 	"      --process PROC   those in this process only: a pid, or a name with wildcards\n"
 	"how it is searched:\n"
 	"      --handover 'GIVER(VALUE)=SERVER(VALUE)'\n"
-	"                       of a trace: a call of SERVER in another thread serves what a call "
-	"of "
-	"GIVER with\n"
+	"                       a call of SERVER in another thread serves what a call of GIVER "
+	"with\n"
 	"                       the same value handed over, and the search goes on in it\n"
 	"      --by variance    which call paths make the latency vary, in the place of root "
 	"causes\n"
@@ -251,6 +250,7 @@ static int show_live(struct command *c, struct cli_darc_resume *resume)
 		.search = c->options,
 		.duration_ns = c->duration_ns,
 		.max_functions = c->max_functions,
+		.handovers = &c->handovers,
 		.resume = resume,
 		.json = c->json,
 		.html = c->html,
@@ -295,13 +295,6 @@ static int search_live(struct command *c, char **command)
 		code = command ? show_command(c, &resume, command) : show_live(c, &resume);
 	cli_darc_resume_end(&resume);
 	return code;
-}
-
-/* Returns whether an operand is a process: a number, unless there is a file of that name. */
-static bool is_process(const char *operand, int *ret)
-{
-	return operand[strspn(operand, "0123456789")] == '\0' && ip_access(operand, F_OK) < 0 &&
-	       ip_parse_pid(operand, ret) == 0;
 }
 
 static int show_status(int argc, char **argv, struct command *c)
@@ -370,12 +363,13 @@ int cmd_darc(int argc, char **argv)
 	if (code >= 0)
 		return code;
 	is_command = optind < argc && optind > 1 && !strcmp(argv[optind - 1], "--");
-	is_live = is_command || (argc - optind == 1 && is_process(argv[optind], &c.pid));
-	if (is_live && (c.options.variance || c.filter.process || c.handovers.n))
+	is_live = is_command || (argc - optind == 1 && cli_darc_is_process(argv[optind], &c.pid));
+	if (is_live && (c.options.variance || c.filter.process))
 		return cli_usage(argv[0], "%s is for traces",
-				 c.filter.process ? "--process"
-				 : c.handovers.n  ? "--handover"
-						  : "--by variance");
+				 c.filter.process ? "--process" : "--by variance");
+	if (is_live && c.handovers.n && (c.resume || c.budget > 0))
+		return cli_usage(argv[0], "--handover does not go with %s",
+				 c.resume ? "--resume" : "--budget");
 	if (is_live && c.filter.tid)
 		c.options.tid = c.filter.tid;
 	if (!c.options.decision_operations)

@@ -74,6 +74,10 @@ static int descend(struct cli_darc_live_search *l)
 		}
 		if (goes_on)
 			added = cli_darc_names_add(&l->sets.below, name, SIZE_MAX);
+		/* what a thread does before it serves tells no code */
+		if (added > 0 && s->ftree.nodes[c->node].call_site == IP_FTREE_QUEUED &&
+		    cli_darc_names_add(&l->sets.pointers, name, SIZE_MAX) < 0)
+			added = -1;
 		if (added < 0)
 			return -1;
 		ret |= added;
@@ -151,7 +155,7 @@ static int find_profile(struct cli_darc_live_search *l)
 {
 	const struct ip_darc_search *s = &l->moment.search;
 
-	cli_darc_live_tell(l, "", 1);
+	cli_darc_live_tell(l, "", 1 + l->session.nlive);
 	l->begin_ns = ip_now_ns();
 	l->top_ns = l->calls = 0;
 	cli_darc_live_describe(l, false);
@@ -193,7 +197,10 @@ static int start_over(struct cli_darc_live_search *l)
 	cli_darc_names_clear(&l->sets.looked);
 	cli_darc_names_clear(&l->sets.again);
 	cli_darc_names_clear(&l->sets.callees);
-	return cli_darc_session_select(&l->session, NULL, 0) < 0 ? -1 : find_profile(l);
+	return cli_darc_session_select(&l->session, l->options->handovers->names.items,
+				       l->options->handovers->names.n) < 0
+		       ? -1
+		       : find_profile(l);
 }
 
 /* Steps 2 and 3 of one level. Returns whether there is something more to look at; -1 with an error.
@@ -331,13 +338,21 @@ static int print(struct cli_darc_live_search *l)
 
 int cli_darc_live(const struct cli_darc_live_options *options)
 {
+	struct cli_darc_session_options session = options->session;
 	struct cli_darc_live_search l = {.options = options};
+	struct cli_darc_handovers *handovers = options->handovers;
 	bool told;
 	int code, ret;
 
-	if (cli_darc_resume_check_process(options->resume, options->session.pid) < 0)
+	if (cli_darc_resume_check_process(options->resume, session.pid) < 0 ||
+	    cli_darc_handovers_find_live(handovers, session.pid, session.functions) < 0) {
+		cli_darc_handovers_clear(handovers);
 		return cli_fail();
-	ret = cli_darc_session_begin(&options->session, &l.session, &told);
+	}
+	session.more = handovers->names.items;
+	session.nmore = handovers->names.n;
+	session.values = handovers->n ? &handovers->requests : NULL;
+	ret = cli_darc_session_begin(&session, &l.session, &told);
 	if (ret == 0) {
 		l.end_ns = options->duration_ns ? ip_now_ns() + options->duration_ns : 0;
 		ret = search(&l);
@@ -353,5 +368,6 @@ int cli_darc_live(const struct cli_darc_live_options *options)
 	free(l.f0);
 	free(l.name);
 	ret = cli_darc_session_end(&l.session);
+	cli_darc_handovers_clear(handovers);
 	return code ? code : ret;
 }

@@ -7,6 +7,7 @@
 #define IP_CLI_DARC_LIVE_H
 
 #include "analysis/darc/search.h"
+#include "cli/darc/darc_handovers.h"
 #include "cli/darc/darc_resume.h"
 #include "cli/darc/darc_session.h"
 #include "cli/filter_options.h"
@@ -14,10 +15,11 @@
 struct cli_darc_live_options {
 	struct cli_darc_session_options session;
 	const struct cli_filter *filter;
-	struct ip_darc_options search;	/* function is not set */
-	uint64_t duration_ns;		/* the search ends behind it; 0: it takes what it takes */
-	size_t max_functions;		/* live at once beside those of the path */
-	struct cli_darc_resume *resume; /* keeps the state, and may have one to go on from */
+	struct ip_darc_options search; /* function is not set */
+	uint64_t duration_ns;	       /* the search ends behind it; 0: it takes what it takes */
+	size_t max_functions;	       /* live at once beside those of the path */
+	struct cli_darc_handovers *handovers; /* cleared in the end */
+	struct cli_darc_resume *resume;	      /* keeps the state, and may have one to go on from */
 	bool json, quiet;
 	const char *html;   /* the page that is written, too; NULL: none */
 	const char *output; /* the file of the JSON; NULL: all is printed */

@@ -24,21 +24,27 @@ const char *cli_darc_live_name(struct cli_darc_live_search *l, uint32_t node)
 	return l->name ? l->name : name;
 }
 
-/* Makes functions live beside those of the path: so many of the list from one on. */
-static int select_some(struct cli_darc_live_search *l, const struct cli_darc_names *from,
-		       size_t first, size_t n)
+/* Makes functions live beside those of the path and of handovers: so many of the list from one on.
+ * what: of them, for the user. */
+static int select_some(struct cli_darc_live_search *l, const char *what,
+		       const struct cli_darc_names *from, size_t first, size_t n)
 {
+	const struct cli_darc_names *more = &l->options->handovers->names;
 	struct cli_darc_names wanted = {0};
 	int ret = 0;
 
+	for (size_t i = 0; ret >= 0 && i < more->n; i++)
+		ret = cli_darc_names_add(&wanted, more->items[i], SIZE_MAX);
 	for (size_t i = 0; ret >= 0 && i < l->sets.path.n; i++)
 		if (strcmp(l->sets.path.items[i], l->f0))
 			ret = cli_darc_names_add(&wanted, l->sets.path.items[i], SIZE_MAX);
 	for (size_t i = first; ret >= 0 && i < first + n && i < from->n; i++)
 		if (strcmp(from->items[i], l->f0))
 			ret = cli_darc_names_add(&wanted, from->items[i], SIZE_MAX);
-	if (ret >= 0)
+	if (ret >= 0) {
+		cli_darc_live_tell(l, what, wanted.n + 1);
 		ret = cli_darc_session_select(&l->session, wanted.items, wanted.n);
+	}
 	cli_darc_names_clear(&wanted);
 	return ret < 0 ? -1 : 0;
 }
@@ -89,6 +95,15 @@ int cli_darc_live_find(struct cli_darc_live_search *l)
 	return ret < 0 ? -1 : 0;
 }
 
+/* Whether a cause is what a thread did while an object waited for it, and may be called by
+ * something there that was not live: its return address is not looked at. */
+static bool is_meanwhile(const struct cli_darc_live_search *l, const struct ip_darc_cause *c)
+{
+	const struct ip_ftree *t = &l->moment.search.ftree;
+
+	return c->node && t->nodes[t->nodes[c->node].parent].call_site == IP_FTREE_QUEUED;
+}
+
 /* Whether a function may be a cause for what callees take that were not live: it is a cause by
  * itself, or nothing is. */
 static bool is_open(const struct cli_darc_live_search *l)
@@ -96,7 +111,8 @@ static bool is_open(const struct cli_darc_live_search *l)
 	const struct ip_root_causes *c = &l->moment.search.causes;
 
 	for (size_t i = 0; i < c->n; i++)
-		if (c->items[i].stop == IP_DARC_OWN || c->items[i].stop == IP_DARC_SPREAD)
+		if (c->items[i].stop == IP_DARC_OWN || c->items[i].stop == IP_DARC_SPREAD ||
+		    is_meanwhile(l, &c->items[i]))
 			return true;
 	return !c->n;
 }
@@ -128,11 +144,7 @@ int cli_darc_live_look(struct cli_darc_live_search *l)
 			return decided < 0 ? -1 : 0;
 	}
 	do {
-		cli_darc_live_tell(l, "",
-				   l->sets.path.n + (l->sets.callees.n - first < most
-							     ? l->sets.callees.n - first
-							     : most));
-		if (select_some(l, &l->sets.callees, first, most) < 0 ||
+		if (select_some(l, "", &l->sets.callees, first, most) < 0 ||
 		    cli_darc_live_wait(l, CLI_DARC_DECIDE) < 0 || keep_causes(l) < 0)
 			return -1;
 		first += most;
@@ -148,9 +160,13 @@ bool cli_darc_live_is_unseen(struct cli_darc_live_search *l)
 	const struct ip_root_causes *c = &l->moment.search.causes;
 
 	for (size_t i = 0; i < c->n; i++) {
-		const char *name = cli_darc_live_name(l, c->items[i].node);
+		const bool meanwhile = is_meanwhile(l, &c->items[i]);
+		const uint32_t node = c->items[i].node;
+		const char *name = cli_darc_live_name(
+			l, meanwhile ? l->moment.search.ftree.nodes[node].parent : node);
 
-		if (c->items[i].stop != IP_DARC_DEPTH && cli_darc_names_has(&l->sets.below, name) &&
+		if ((meanwhile || c->items[i].stop != IP_DARC_DEPTH) &&
+		    cli_darc_names_has(&l->sets.below, name) &&
 		    cli_darc_names_has(&l->sets.pointers, name) &&
 		    !cli_darc_names_has(&l->sets.known, name))
 			return true;
@@ -200,12 +216,9 @@ int cli_darc_live_see(struct cli_darc_live_search *l)
 	for (size_t first = 0; ret >= 0 && first < others.n && cli_darc_live_is_unseen(l) &&
 			       !l->changed && !cli_darc_live_is_over(l);
 	     first += l->options->max_functions) {
-		cli_darc_live_tell(l, "which it calls through pointers: ",
-				   l->sets.path.n + (others.n - first < l->options->max_functions
-							     ? others.n - first
-							     : l->options->max_functions));
 		l->seeing = true;
-		ret = select_some(l, &others, first, l->options->max_functions);
+		ret = select_some(l, "which it calls through pointers: ", &others, first,
+				  l->options->max_functions);
 		if (ret == 0)
 			ret = cli_darc_live_wait(l, CLI_DARC_SEE);
 		if (ret == 0)

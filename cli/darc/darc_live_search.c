@@ -27,24 +27,46 @@ static uint64_t last_change(const struct cli_darc_live_search *l, const struct i
 	return last;
 }
 
+/* From when on no call of any thread was overwritten: what an operation waits for may be one. */
+static uint64_t whole_since(const struct ip_trace_reader *trace)
+{
+	const uint64_t end = ip_trace_reader_last_moment(trace), kept = ip_trace_reader_kept(trace);
+
+	return end > kept ? end - kept : 0;
+}
+
 int cli_darc_live_search_moment(struct cli_darc_live_search *l, struct cli_darc_trace *seen,
 				bool strict)
 {
 	const struct cli_darc_live_options *o = l->options;
 	_cleanup_free_ char *f0 = l->f0 ? ip_selection_quote(l->f0, strlen(l->f0)) : NULL;
 	struct ip_darc_options search = o->search;
+	int ret;
 
 	if ((l->f0 && !f0) || cli_darc_find_function(seen, "-f", f0 ? f0 : o->session.functions,
 						     &search.function) < 0)
 		return -1;
 	search.since = last_change(l, seen->trace->session);
+	if (l->level && o->handovers->n) {
+		const uint64_t whole = whole_since(seen->trace);
+
+		search.since = search.since > whole ? search.since : whole;
+		if (cli_darc_handovers_find(o->handovers, seen, &search) < 0)
+			return -1;
+	}
 	search.places = seen->places;
 	search.depth = l->level;
 	search.profile = l->level ? &l->profile.search : NULL;
 	search.keeps_chance = !strict;
 	/* few calls do not tell how frequent a cause is */
 	search.maxcount_percent /= strict ? 1 : 2;
-	return ip_darc_search(seen->trace, seen->waits, &search, &seen->search);
+	ret = ip_darc_search(seen->trace, seen->waits, &search, &seen->search);
+	if (ret == 0 && strict && search.nhandovers)
+		cli_darc_handovers_tell_unseen(o->handovers);
+	/* the rules are those of the last search only */
+	seen->search.options.handovers = NULL;
+	seen->search.options.nhandovers = 0;
+	return ret;
 }
 
 int cli_darc_live_conclude(struct cli_darc_live_search *l)

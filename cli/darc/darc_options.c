@@ -7,10 +7,12 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/filter_options.h"
 #include "common/error.h"
+#include "common/file.h"
 #include "common/units.h"
 #include "config/probes_d.h"
 
@@ -81,4 +83,10 @@ int cli_darc_memory(const char *command, uint64_t *ret)
 	return ip_parse_size(optarg, ret) < 0
 		       ? cli_usage(command, "--memory: %s", ip_error_message())
 		       : -1;
+}
+
+bool cli_darc_is_process(const char *operand, int *ret)
+{
+	return operand[strspn(operand, "0123456789")] == '\0' && ip_access(operand, F_OK) < 0 &&
+	       ip_parse_pid(operand, ret) == 0;
 }

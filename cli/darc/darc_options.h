@@ -26,4 +26,7 @@ int cli_darc_percentile(const char *command, struct ip_darc_options *ret);
 /* The memory of the rings. */
 int cli_darc_memory(const char *command, uint64_t *ret);
 
+/* Returns whether an operand is a process: a number, unless there is a file of that name. */
+bool cli_darc_is_process(const char *operand, int *ret);
+
 #endif

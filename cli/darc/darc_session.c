@@ -58,22 +58,25 @@ static int describe(void *context, int memory)
 	return n < 0 ? ip_error_errno("cannot write the description of the search") : 0;
 }
 
-static _Noreturn void be_session(const struct cli_darc_session *s, pid_t parent, int live)
+static _Noreturn void be_session(const struct cli_darc_session *s, const char *functions,
+				 pid_t parent, int live)
 {
 	const struct cli_darc_session_options *o = &s->options;
 	struct callback callback = {live, s->trace.lock};
-	struct ip_session_options options = {.functions = o->functions,
-					     .dir = s->trace.dir,
-					     .own = "iprobe darc's own recording",
-					     .memory = o->memory,
-					     .max_stop_ns = o->max_stop_ns,
-					     .overwrite = true,
-					     .marks_tails = true,
-					     .filters.callsite = true,
-					     .kernel = o->kernel,
-					     .on_live = tell_live,
-					     .on_describe = describe,
-					     .context = &callback};
+	struct ip_session_options options = {
+		.functions = functions,
+		.dir = s->trace.dir,
+		.own = "iprobe darc's own recording",
+		.memory = o->memory,
+		.max_stop_ns = o->max_stop_ns,
+		.overwrite = true,
+		.marks_tails = true,
+		.filters = {.callsite = true, .requests = o->values},
+		.values = {.string_limit = IP_STRING_LIMIT, .requests = o->values},
+		.kernel = o->kernel,
+		.on_live = tell_live,
+		.on_describe = describe,
+		.context = &callback};
 	struct ip_recording_budget *budget = NULL;
 	struct ip_session_summary summary = {0};
 	int done;
@@ -95,10 +98,46 @@ static _Noreturn void be_session(const struct cli_darc_session *s, pid_t parent,
 	_exit(done < 0 ? cli_fail() : 0);
 }
 
+/* The selection of what is live at first; NULL with an error. */
+static char *first_selection(const struct cli_darc_session_options *o)
+{
+	char *text = strdup(o->functions);
+
+	for (size_t i = 0; text && i < o->nmore; i++) {
+		_cleanup_free_ char *item = ip_selection_quote(o->more[i], strlen(o->more[i]));
+		char *whole = NULL;
+
+		if (item && asprintf(&whole, "%s,%s", text, item) < 0)
+			whole = NULL;
+		free(text);
+		text = whole;
+	}
+	if (!text)
+		ip_error("out of memory");
+	return text;
+}
+
+static char **copy_names(char *const *names, size_t n)
+{
+	char **ret = calloc(n + 1, sizeof(*ret));
+	size_t k = 0;
+
+	while (ret && k < n && (ret[k] = strdup(names[k])))
+		k++;
+	if (ret && k == n)
+		return ret;
+	while (k)
+		free(ret[--k]);
+	free(ret);
+	ip_error("out of memory");
+	return NULL;
+}
+
 int cli_darc_session_begin(const struct cli_darc_session_options *options,
 			   struct cli_darc_session *ret, bool *ret_told)
 {
 	const pid_t parent = getpid();
+	_cleanup_free_ char *functions = first_selection(options);
 	_cleanup_close_ int live = -1;
 	int ends[2];
 	void *stops;
@@ -107,6 +146,10 @@ int cli_darc_session_begin(const struct cli_darc_session_options *options,
 
 	*ret_told = false;
 	*ret = (struct cli_darc_session){.options = *options, .trace.lock = -1};
+	ret->live = functions ? copy_names(options->more, options->nmore) : NULL;
+	if (!ret->live)
+		return -1;
+	ret->nlive = options->nmore;
 	if (cli_temporary_trace_make(&ret->trace) < 0)
 		return -1;
 	/* the child tells its stops in it */
@@ -122,7 +165,7 @@ int cli_darc_session_begin(const struct cli_darc_session_options *options,
 	ret->child = fork();
 	if (!ret->child) {
 		close(ends[0]);
-		be_session(ret, parent, ends[1]);
+		be_session(ret, functions, parent, ends[1]);
 	}
 	close(ends[1]);
 	if (ret->child < 0) {
@@ -213,18 +256,15 @@ static void free_live(struct cli_darc_session *s)
 
 int cli_darc_session_select(struct cli_darc_session *s, char *const *names, size_t n)
 {
-	char **live = calloc(n + 1, sizeof(*live));
-	size_t k = 0;
+	char **live = copy_names(names, n);
 
-	while (live && k < n && (live[k] = strdup(names[k])))
-		k++;
+	if (!live)
+		return -1;
 	/* first away with what is not needed: so there are never more than wanted */
-	if (!live || k < n || ask(s, s->live, s->nlive, names, n, "!") < 0 ||
+	if (ask(s, s->live, s->nlive, names, n, "!") < 0 ||
 	    ask(s, names, n, s->live, s->nlive, "") < 0) {
-		if (!live || k < n)
-			ip_error("out of memory");
-		while (k)
-			free(live[--k]);
+		while (n)
+			free(live[--n]);
 		free(live);
 		return -1;
 	}

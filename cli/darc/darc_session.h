@@ -18,12 +18,18 @@
 
 #include "cli/record/temporary_trace.h"
 #include "common/clock.h"
+#include "common/values/value_request.h"
 #include "hotpatcher/ptrace/stop_log.h"
 #include "kernel_trace/recorder.h"
 
 struct cli_darc_session_options {
 	pid_t pid;
 	const char *functions; /* that are live at first: a selection */
+	/* And those, sorted, each once: linker names. All who select others select them, too, as
+	 * long as they are wanted. values: of whatever is live at first; NULL: none. Borrowed. */
+	char *const *more;
+	size_t nmore;
+	const struct ip_value_requests *values;
 	uint64_t max_stop_ns;
 	uint64_t memory; /* of the rings, in bytes */
 	struct ip_kernel_options kernel;

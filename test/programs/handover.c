@@ -5,6 +5,8 @@
  *
  *   handover MODE REQUESTS
  *
+ * REQUESTS -1: it goes on for ever, with pauses, so that others have the CPUs, too. MODE:
+ *
  *   served   the worker's look_up() is slow
  *   queued   the worker does something else first
  *   own      serve() itself takes longer, before it hands over
@@ -20,10 +22,11 @@
 #include <string.h>
 #include <time.h>
 
-#define KEEP	__attribute__((noinline, noclone))
-#define JOBS	8
-#define SLOW_US 30000
-#define FAST_US 100
+#define KEEP	 __attribute__((noinline, noclone))
+#define JOBS	 8
+#define SLOW_US	 30000
+#define PAUSE_NS 3000000
+#define FAST_US	 100
 
 struct job {
 	int number, slow, done, answered;
@@ -240,6 +243,8 @@ KEEP static void serve(int number)
 	if (slow && is("apart"))
 		spin(2 * SLOW_US);
 	wait_for(job);
+	/* it is called, and not jumped to */
+	sink = number;
 }
 
 int main(int argc, char **argv)
@@ -251,8 +256,11 @@ int main(int argc, char **argv)
 	calibrate();
 	pthread_create(&worker, NULL, work, NULL);
 	pthread_create(&second_worker, NULL, work_second, NULL);
-	for (int i = 0; i < requests; i++)
-		serve(i);
+	for (unsigned i = 0; requests < 0 || i < (unsigned)requests; i++) {
+		serve((int)(i % 1000000));
+		if (requests < 0)
+			nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+	}
 	last_one.number = second_last_one.number = -1;
 	push(&last_one, 0);
 	pthread_join(worker, NULL);

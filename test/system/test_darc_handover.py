@@ -143,7 +143,8 @@ def test_refusals(me, trace):
         (rule("push(jo)=run_job(job)"), 1, "job"),
         (rule("push(job)=look_up(job)"), 1, "--args 'look_up(job)'"),
         (("darc", "-f", "serve", *17 * RULE, trace), 2, "16 at most"),
-        (("darc", "-f", "serve", *RULE, "1"), 2, "--handover is for traces"),
+        (("darc", "-f", "serve", *RULE, "--budget", "2%", "1"), 2, "not go with --budget"),
+        (("darc", "-f", "serve", *RULE, "--resume", "file", "1"), 2, "not go with --resume"),
     ]:
         done = me.iprobe(*command)
         assert done.returncode == code and words in done.stderr, (command, done)
