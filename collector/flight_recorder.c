@@ -279,10 +279,12 @@ static uint64_t begin_of(const struct ip_collector *c, uint32_t subbuf)
 {
 	const uint64_t *words =
 		(const uint64_t *)(c->area->data + (uint64_t)subbuf * IP_SUBBUF_SIZE);
-	const uint64_t first = __atomic_load_n(&words[1], __ATOMIC_ACQUIRE);
+	/* The first record of a sub-buffer is an extended one. Hooks write this word, which is
+	 * never zero, behind the one before it. */
+	const uint64_t second = __atomic_load_n(&words[2], __ATOMIC_ACQUIRE),
+		       first = __atomic_load_n(&words[1], __ATOMIC_RELAXED);
 
-	/* the first record of a sub-buffer is an extended one */
-	return (first & 7) == IP_ID_EXTENDED ? first >> 32 | words[2] << 32 : 0;
+	return second && (first & 7) == IP_ID_EXTENDED ? first >> 32 | second << 32 : 0;
 }
 
 /* Whether the i-th of n sub-buffers has ended before a time: the next one begins before it. One

@@ -147,11 +147,18 @@ static void test_since(void **state)
 	/* where the next one begins just then, an event of the one before may have the same time */
 	assert_int_equal(snapshot_since(TIME + 4 * IP_SUBBUF_WORDS).events, 2 * EVENTS + 97);
 	assert_int_equal(snapshot_since(TIME + 9 * IP_SUBBUF_WORDS).events, 97);
-	/* its first word tells no time: a hook has yet to fill it, or the target has written it */
-	fake_words(&r, 4)[1] = 0;
-	assert_int_equal(snapshot_since(TIME + 4 * IP_SUBBUF_WORDS + 1).events, EVENTS + 97);
-	assert_true(fake_packet(&copy, SLOT, 6, &h));
-	assert_int_equal(h.timestamp_begin, TIME + 3 * IP_SUBBUF_WORDS);
+	/* Its first words tell no time: a hook is between the two that do, or the target has
+	 * written one. All of it is invalid then, and the one before it is there. */
+	for (unsigned word = 2; word > 0; word--) {
+		const uint64_t was = fake_words(&r, 4)[word];
+
+		fake_words(&r, 4)[word] = 0;
+		assert_int_equal(snapshot_since(TIME + 4 * IP_SUBBUF_WORDS + 1).events,
+				 EVENTS + 97);
+		assert_true(fake_packet(&copy, SLOT, word == 2 ? 6 : 8, &h));
+		assert_int_equal(h.timestamp_begin, TIME + 3 * IP_SUBBUF_WORDS);
+		fake_words(&r, 4)[word] = was;
+	}
 	/* of threads that have ended as well */
 	ip_drain_meet(r.collector, SLOT);
 	assert_int_equal(ip_drain_slot(r.collector, SLOT, TIME + 99999), 0);
