@@ -248,7 +248,7 @@ def plan(mode, scratch):
             # A fourth of the compiler's time: it optimises and describes variables for most of it.
             # What it warns of when it optimises, it warns of in the other build.
             *("-Doptimization=g", "-Ddebug=false"),
-            "-Dc_args=-g1,-Wno-maybe-uninitialized,-Wno-format-truncation",
+            "-Dc_args=-g1 -Wno-maybe-uninitialized -Wno-format-truncation",
         ],
         vital="sanitizers",
         early=True,
