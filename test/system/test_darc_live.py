@@ -77,8 +77,13 @@ def test_what_is_seen_decides_nothing(root, programs, place):
     """The cause is the function itself, which calls through pointers: while it is looked whom, its
     callees are idle, and it would have their time.
     """
-    target = root.popen(["nice", "-n", "-10", programs.simple("own_and_callee")])
+    program = programs.simple("own_and_callee")
+    target = root.popen(["nice", "-n", "-10", program])
     try:
+        memory.wait_for(
+            "the program does not start",
+            lambda: os.readlink(f"/proc/{target.pid}/exe") == str(program),
+        )
         done = root.iprobe("darc", "-f", "serve", "--json", target.pid, env=place, timeout=120)
         shown = root.iprobe("darc", "-f", "serve", "-q", target.pid, env=place, timeout=120)
     finally:
