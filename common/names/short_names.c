@@ -16,12 +16,12 @@ const char *ip_short_names_form(const struct ip_short_names *name)
 	return name->form ? name->form : name->name;
 }
 
-static uint64_t hash_of(const char *text)
+static uint64_t hash_of(const char *text, size_t length)
 {
 	uint64_t hash = 0xcbf29ce484222325;
 
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 0x100000001b3;
+	for (size_t i = 0; i < length; i++)
+		hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3;
 	return hash ^ hash >> 29;
 }
 
@@ -39,7 +39,7 @@ static size_t find_same(const struct ip_short_names *names, size_t n, bool *same
 		return SIZE_MAX;
 	for (size_t i = 0; i < n; i++) {
 		const char *form = ip_short_names_form(&names[i]);
-		size_t slot = hash_of(form) & (slots - 1), first;
+		size_t slot = hash_of(form, strlen(form)) & (slots - 1), first;
 
 		while (table[slot] && strcmp(ip_short_names_form(&names[table[slot] - 1]), form))
 			slot = (slot + 1) & (slots - 1);
@@ -68,12 +68,8 @@ struct scope {
 /* The place of a scope. */
 static struct scope *find_scope(struct scope *table, size_t slots, const char *name, size_t length)
 {
-	uint64_t hash = 0xcbf29ce484222325;
-	size_t slot;
+	size_t slot = hash_of(name, length) & (slots - 1);
 
-	for (size_t i = 0; i < length; i++)
-		hash = (hash ^ (unsigned char)name[i]) * 0x100000001b3;
-	slot = (hash ^ hash >> 29) & (slots - 1);
 	while (table[slot].name &&
 	       (table[slot].length != length || memcmp(table[slot].name, name, length) != 0))
 		slot = (slot + 1) & (slots - 1);

@@ -381,11 +381,6 @@ bool ip_argument_add(struct ip_value_builder *b, const struct ip_argument_place 
 				    is_single(place) ? &op : &unknown);
 }
 
-static bool add_parameter(void *context, const struct ip_argument_place *place)
-{
-	return ip_argument_add(context, place);
-}
-
 /* Returns where the parameter was declared: the offset of its declaration, or its own if it has no
  * other. */
 static Dwarf_Off declared_at(Dwarf_Die *die)
@@ -447,11 +442,6 @@ void ip_argument_places(struct ip_debug_function *f,
 	e.promoted = is_c_or_cxx(&f->die, &is_c) && is_c &&
 		     !dwarf_hasattr_integrate(&f->die, DW_AT_prototyped);
 	visit_parameters(&e, &f->die, false);
-}
-
-void ip_arguments_add_entry(struct ip_value_builder *b, struct ip_debug_function *f)
-{
-	ip_argument_places(f, add_parameter, b);
 }
 
 int ip_result_place(struct ip_debug_function *f, struct ip_argument_place *ret)

@@ -43,8 +43,7 @@ int ip_result_place(struct ip_debug_function *function, struct ip_argument_place
 /* Adds a parameter as an item, by its own type. Returns whether there was room for it. */
 bool ip_argument_add(struct ip_value_builder *b, const struct ip_argument_place *place);
 
-/* Add all parameters, or the result, as items. */
-void ip_arguments_add_entry(struct ip_value_builder *b, struct ip_debug_function *function);
+/* Adds the result as an item. */
 void ip_arguments_add_return(struct ip_value_builder *b, struct ip_debug_function *function);
 
 #endif

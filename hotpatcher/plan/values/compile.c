@@ -217,8 +217,7 @@ static bool may_be_string(const struct ip_argument_place *place)
 static int add_parameters(struct compiler *c)
 {
 	struct ip_value_result results[IP_VALUES_MAX];
-	bool strings[IP_VALUES_MAX] = {false};
-	unsigned found = 0;
+	bool strings[IP_PLACES_MAX] = {false};
 
 	ip_value_scope_init(&c->scope, c->function->debug, false);
 	for (unsigned i = 0; i < c->scope.nplaces && i < IP_VALUES_MAX; i++) {
@@ -231,17 +230,12 @@ static int add_parameters(struct compiler *c)
 			continue;
 		strings[i] = ip_value_expression(&c->scope, &name, &results[i]) == 0 &&
 			     results[i].type.flags & IP_VALUE_STRING;
-		found += strings[i];
 		if (!strings[i])
 			c->scope.steps.n = before;
 	}
-	if (!found) {
-		ip_arguments_add_entry(&c->builder, c->function->debug);
-		return 0;
-	}
 	if (ip_value_steps_write(&c->scope.steps, &c->builder) < 0)
 		return -1;
-	for (unsigned i = 0; i < c->scope.nplaces && i < IP_VALUES_MAX; i++) {
+	for (unsigned i = 0; i < c->scope.nplaces; i++) {
 		const struct ip_argument_place *place = &c->scope.places[i];
 
 		if (!(strings[i] ? ip_value_builder_add(&c->builder, &results[i].type, place->name,

@@ -68,8 +68,8 @@
 #endif
 	.endm
 
-	/* Steps 2 to 5. The slot is in rcx. */
-	.macro write_record kind, up
+	/* Steps 2 to 4, up to the time. rcx: the slot; rdi: the stack pointer then. */
+	.macro begin_record up
 	/* step 2 */
 	cmpq $0, SLOT_GUARD(%rcx)
 	jne 8f
@@ -83,6 +83,11 @@
 	shrq $POSITION_BITS, %rax
 	cmpl rt_private + PRIVATE_NSUBBUFS(%rip), %eax
 	jae 7f
+	.endm
+
+	/* Steps 2 to 5. The slot is in rcx. */
+	.macro write_record kind, up
+	begin_record \up
 	rdtsc
 	testl $SUBBUF_WORDS - 1, %esi
 	jz 7f
@@ -174,15 +179,7 @@
 	 * stack pointer. The rules are shared memory: what they say is checked as in C.
 	 */
 	.macro write_site up
-	cmpq $0, SLOT_GUARD(%rcx)
-	jne 8f
-	leaq \up(%rsp), %rdi
-	movq %rdi, SLOT_GUARD(%rcx)
-	movq SLOT_CUR(%rcx), %rsi
-	movq %rsi, %rax
-	shrq $POSITION_BITS, %rax
-	cmpl rt_private + PRIVATE_NSUBBUFS(%rip), %eax
-	jae 7f
+	begin_record \up
 	movl %esi, %eax
 	andl $SUBBUF_WORDS - 1, %eax
 	jz 7f
