@@ -46,11 +46,18 @@ static void take_peak(struct ip_darc_search *s, const struct ip_peak *peak)
 	s->ranges[0] = (struct ip_darc_range){.from_ns = peak->core_from_ns,
 					      .to_ns = peak->core_to_ns,
 					      .count = peak->core_count};
-	if (reference)
-		s->ranges[1] = (struct ip_darc_range){.from_ns = reference->from_ns,
-						      .to_ns = reference->to_ns,
-						      .count = reference->count,
-						      .most = REFERENCE_MOST};
+	if (!reference)
+		return;
+	s->ranges[1] = (struct ip_darc_range){.from_ns = reference->from_ns,
+					      .to_ns = reference->to_ns,
+					      .count = reference->count,
+					      .most = REFERENCE_MOST};
+	if (s->options.all_faster) {
+		s->ranges[1].from_ns = 0;
+		s->ranges[1].to_ns = peak->core_from_ns;
+		s->ranges[1].count =
+			ip_darc_latencies_between(&s->latencies, 0, peak->core_from_ns);
+	}
 }
 
 /* The operations from a duration on; all others are the reference. */
@@ -120,6 +127,20 @@ bool ip_darc_search_choose(struct ip_darc_search *s)
 	ip_peaks_find(&s->latencies.bins, &s->peaks);
 	s->state = IP_DARC_NO_PEAK;
 	return choose(s);
+}
+
+bool ip_darc_search_choose_others(struct ip_darc_search *s, enum ip_darc_choice choice,
+				  size_t number)
+{
+	ip_darc_search_forget_causes(s);
+	for (size_t i = 0; i < 2; i++) {
+		ip_darc_operations_clear(&s->ranges[i].operations);
+		s->ranges[i] = (struct ip_darc_range){0};
+	}
+	s->from_waiting = 0;
+	s->options.choice = choice;
+	s->options.number = number;
+	return ip_darc_search_choose(s);
 }
 
 /* Those of a profile. All operations of the peak are wanted: the caller decides when there are

@@ -40,6 +40,8 @@ struct ip_darc_options {
 	uint32_t function, tid; /* tid 0: all threads */
 	enum ip_darc_choice choice;
 	size_t number;
+	/* The reference of a peak is whatever is faster, not one peak of it. */
+	bool all_faster;
 	uint64_t slower_ns;
 	double share;		    /* 0..1 */
 	uint64_t start_operations;  /* of F0, before its peaks are looked at */
@@ -84,6 +86,9 @@ int ip_darc_search(struct ip_trace_reader *trace, struct ip_trace_waits *waits,
 /* Finds the peaks of the latencies, and chooses which operations are searched, as the options tell.
  * Returns whether there are some; else the state is NO_PEAK, with its reason. */
 bool ip_darc_search_choose(struct ip_darc_search *search);
+/* The same of a search that has chosen others before. What was found in these is forgotten. */
+bool ip_darc_search_choose_others(struct ip_darc_search *search, enum ip_darc_choice choice,
+				  size_t number);
 /* Of a search that has not looked at callees: that F0 is the cause is no answer. */
 void ip_darc_search_forget_causes(struct ip_darc_search *search);
 void ip_darc_search_clear(struct ip_darc_search *search);

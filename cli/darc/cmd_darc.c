@@ -14,10 +14,10 @@
 #include "cli/darc/darc_command.h"
 #include "cli/darc/darc_handovers.h"
 #include "cli/darc/darc_html.h"
-#include "cli/darc/darc_live.h"
 #include "cli/darc/darc_load.h"
 #include "cli/darc/darc_options.h"
 #include "cli/darc/darc_status.h"
+#include "cli/darc/live/darc_live.h"
 #include "cli/filter/filter_check.h"
 #include "cli/filter_options.h"
 #include "cli/trace_args.h"
@@ -71,6 +71,8 @@ static const char help[] =
 	"there "
 	"if FILE exists\n"
 	"  -q, --quiet          do not tell each step\n"
+	"      --live           show the search on the terminal; keys choose the peak that is "
+	"searched\n"
 	"      --status         tell what the search does that is under way in PID\n"
 	"output:\n"
 	"      --full-names     whole C++ names, not their short forms\n"
@@ -84,7 +86,7 @@ static const char help[] =
 struct command {
 	struct cli_filter filter;
 	struct ip_darc_options options;
-	bool json, chosen, quiet;
+	bool json, chosen, quiet, view;
 	const char *html;   /* the page that is written; NULL: none */
 	const char *output; /* the file of the JSON; NULL: all is printed */
 	const char *live;   /* the last option that only goes with a process; NULL: none */
@@ -116,6 +118,7 @@ enum {
 	OPT_BUDGET,
 	OPT_MEMORY,
 	OPT_STATUS,
+	OPT_LIVE,
 	OPT_JSON
 };
 
@@ -192,6 +195,10 @@ static int take(const char *command, int option, void *context)
 	case OPT_BUDGET:
 		c->live = "--budget";
 		return cli_darc_budget(command, &c->budget);
+	case OPT_LIVE:
+		c->live = "--live";
+		c->view = c->quiet = true;
+		return -1;
 	case OPT_STATUS:
 		c->status = true;
 		return -1;
@@ -255,7 +262,8 @@ static int show_live(struct command *c, struct cli_darc_resume *resume)
 		.json = c->json,
 		.html = c->html,
 		.output = c->output,
-		.quiet = c->quiet};
+		.quiet = c->quiet,
+		.live = c->view};
 
 	cli_catch_signals();
 	return cli_darc_live(&options);
@@ -329,6 +337,7 @@ int cmd_darc(int argc, char **argv)
 		{"resume", required_argument, NULL, OPT_RESUME},
 		{"budget", required_argument, NULL, OPT_BUDGET},
 		{"status", no_argument, NULL, OPT_STATUS},
+		{"live", no_argument, NULL, OPT_LIVE},
 		{"quiet", no_argument, NULL, 'q'},
 		{"json", no_argument, NULL, OPT_JSON},
 		{"html", required_argument, NULL, OPT_HTML},
@@ -370,6 +379,10 @@ int cmd_darc(int argc, char **argv)
 	if (is_live && c.handovers.n && (c.resume || c.budget > 0))
 		return cli_usage(argv[0], "--handover does not go with %s",
 				 c.resume ? "--resume" : "--budget");
+	if (is_live && c.view && (is_command || c.resume))
+		return cli_usage(argv[0], "--live does not go with %s",
+				 c.resume ? "--resume, which keeps the peak"
+					  : "a command, which may write to the terminal");
 	if (is_live && c.filter.tid)
 		c.options.tid = c.filter.tid;
 	if (!c.options.decision_operations)

@@ -180,7 +180,9 @@ static int read_options(const struct cli_state_object *f, struct cli_darc_state 
 	    cli_state_number(&in, "decision_ops", SIZE_MAX, &decision) < 0 ||
 	    cli_state_real(&in, "maxcount_percentage", 100, &o->maxcount_percent) < 0 ||
 	    cli_state_number(&in, "depth", IP_DARC_DEPTH_MOST, &depth) < 0 ||
-	    cli_state_number(&in, "max_functions", SIZE_MAX, &ret->max_functions) < 0)
+	    cli_state_number(&in, "max_functions", SIZE_MAX, &ret->max_functions) < 0 ||
+	    (ip_yaml_get(object, "all_faster") &&
+	     cli_state_bool(&in, "all_faster", &o->all_faster) < 0))
 		return -1;
 	o->number = number;
 	o->tid = (uint32_t)tid;

@@ -8,19 +8,19 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/darc/darc_live_private.h"
 #include "cli/darc/darc_state_values.h"
+#include "cli/darc/live/darc_live_private.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/now.h"
 
-static void write_options(struct ip_json *j, const struct cli_darc_live_options *options)
+static void write_options(struct ip_json *j, const struct ip_darc_options *o, size_t max_functions)
 {
-	const struct ip_darc_options *o = &options->search;
 
 	ip_json_object(j, "options");
 	ip_json_string(j, "search", cli_state_choice(o->choice));
 	ip_json_uint(j, "peak", o->number);
+	ip_json_bool(j, "all_faster", o->all_faster);
 	ip_json_uint(j, "slower_than_ns", o->slower_ns);
 	ip_json_double(j, "percentile", o->share);
 	ip_json_uint(j, "tid", o->tid);
@@ -28,7 +28,7 @@ static void write_options(struct ip_json *j, const struct cli_darc_live_options 
 	ip_json_uint(j, "decision_ops", o->decision_operations);
 	ip_json_double(j, "maxcount_percentage", o->maxcount_percent);
 	ip_json_uint(j, "depth", o->depth);
-	ip_json_uint(j, "max_functions", options->max_functions);
+	ip_json_uint(j, "max_functions", max_functions);
 	ip_json_end_object(j);
 }
 
@@ -135,7 +135,7 @@ int cli_darc_live_text(struct cli_darc_live_search *l, char **ret, size_t *ret_s
 		write_nothing_found(&j, l);
 	ip_json_string(&j, "linker_name", l->f0);
 	ip_json_uint(&j, "level", l->level);
-	write_options(&j, l->options);
+	write_options(&j, &l->search, l->options->max_functions);
 	write_modules(&j, last ? last->trace->session : NULL);
 	write_names(&j, "live", l->session.live, l->session.nlive,
 		    l->f0 ? l->f0 : l->options->session.functions);
@@ -163,6 +163,8 @@ void cli_darc_live_describe(struct cli_darc_live_search *l, bool keep)
 	if (cli_darc_live_text(l, &text, &size) < 0)
 		return;
 	cli_darc_session_describe(&l->session, text, size);
+	if (l->view)
+		cli_darc_view_state(l->view, text, size);
 	if (keep)
 		cli_darc_resume_keep(l->options->resume, text, size);
 }

@@ -96,6 +96,34 @@ def test_what_is_seen_decides_nothing(root, programs, place):
     assert re.search(r"\nThe process was stopped \d+ times, together [\d.]+ .s: ", shown.stdout)
 
 
+def test_usual_calls_are_shifted(root, programs, place):
+    """Usual calls take some nanoseconds, and microseconds once their callees are live: none is as
+    long as in the profile any more. The file of the search knows that they are counted otherwise.
+    """
+    program, kept = programs.simple("shifted_usual"), root.dir() / "kept.json"
+    target = root.popen(["nice", "-n", "-10", program])
+    words = ("darc", "-f", "serve", "--json", "--duration", "40s", "--resume", kept, target.pid)
+    try:
+        memory.wait_for(
+            "the program does not start",
+            lambda: os.readlink(f"/proc/{target.pid}/exe") == str(program),
+        )
+        done = root.iprobe(*words, env=place, timeout=120)
+        options = json.loads(kept.read_text())["options"]
+        resumed = root.iprobe(*words, env=place, timeout=120)
+    finally:
+        target.kill()
+        target.wait()
+    for ended in (done, resumed):
+        assert ended.returncode == 0, repr(ended)
+        document = json.loads(ended.stdout)
+        assert document["state"] == "root cause found", document
+        paths = {tuple(cause["path"]) for cause in causes(document)}
+        assert paths == {("serve", "read_page")}, document
+    assert "all faster ones count as usual" in done.stderr, done.stderr
+    assert options["all_faster"] is True
+
+
 def test_jumps(root, programs, place):
     """What a callee jumps to at its end is called, too: the cause is behind three jumps."""
     program = programs.simple("slow_tails", placement="fentry")

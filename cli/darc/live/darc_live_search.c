@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "cli/darc/darc_live_private.h"
+#include "cli/darc/live/darc_live_private.h"
 #include "common/cleanup.h"
 #include "common/interrupted.h"
 #include "common/selection/selection.h"
@@ -40,7 +40,7 @@ int cli_darc_live_search_moment(struct cli_darc_live_search *l, struct cli_darc_
 {
 	const struct cli_darc_live_options *o = l->options;
 	_cleanup_free_ char *f0 = l->f0 ? ip_selection_quote(l->f0, strlen(l->f0)) : NULL;
-	struct ip_darc_options search = o->search;
+	struct ip_darc_options search = l->search;
 	int ret;
 
 	if ((l->f0 && !f0) || cli_darc_find_function(seen, "-f", f0 ? f0 : o->session.functions,
@@ -61,7 +61,7 @@ int cli_darc_live_search_moment(struct cli_darc_live_search *l, struct cli_darc_
 	/* few calls do not tell how frequent a cause is */
 	search.maxcount_percent /= strict ? 1 : 2;
 	ret = ip_darc_search(seen->trace, seen->waits, &search, &seen->search);
-	if (ret == 0 && strict && search.nhandovers)
+	if (ret == 0 && strict && search.nhandovers && !l->view)
 		cli_darc_handovers_tell_unseen(o->handovers);
 	/* the rules are those of the last search only */
 	seen->search.options.handovers = NULL;
@@ -91,7 +91,7 @@ int cli_darc_live_find_stretches(struct cli_darc_live_search *l, struct cli_darc
 
 	/* of more callees than may be live at once the others were idle: their time would be the
 	 * cause's */
-	if (!l->level || !t->trace || l->sets.callees.n > l->options->max_functions)
+	if (!l->level || !t->trace || t->stretches || l->sets.callees.n > l->options->max_functions)
 		return 0;
 	ip_interrupted = 0;
 	ret = ip_stretches_find(t->trace, t->waits, &t->search, &t->stretches);

@@ -9,7 +9,7 @@
 #include "analysis/darc/search.h"
 #include "cli/darc/darc_handovers.h"
 #include "cli/darc/darc_resume.h"
-#include "cli/darc/darc_session.h"
+#include "cli/darc/live/darc_session.h"
 #include "cli/filter_options.h"
 
 struct cli_darc_live_options {
@@ -21,6 +21,7 @@ struct cli_darc_live_options {
 	struct cli_darc_handovers *handovers; /* cleared in the end */
 	struct cli_darc_resume *resume;	      /* keeps the state, and may have one to go on from */
 	bool json, quiet;
+	bool live;	    /* a view of the search stands on the terminal until the user leaves */
 	const char *html;   /* the page that is written, too; NULL: none */
 	const char *output; /* the file of the JSON; NULL: all is printed */
 };

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/darc/darc_live_private.h"
+#include "cli/darc/live/darc_live_private.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/selection/selection.h"
@@ -148,8 +148,7 @@ int cli_darc_live_look(struct cli_darc_live_search *l)
 		    cli_darc_live_wait(l, CLI_DARC_DECIDE) < 0 || keep_causes(l) < 0)
 			return -1;
 		first += most;
-	} while (first < l->sets.callees.n && is_open(l) && !l->changed &&
-		 !cli_darc_live_is_over(l));
+	} while (first < l->sets.callees.n && is_open(l) && !cli_darc_live_is_left(l));
 	return 0;
 }
 
@@ -214,7 +213,7 @@ int cli_darc_live_see(struct cli_darc_live_search *l)
 			ret = cli_darc_names_add(&others, all.names[i], SIZE_MAX);
 	ip_callees_clear(&all);
 	for (size_t first = 0; ret >= 0 && first < others.n && cli_darc_live_is_unseen(l) &&
-			       !l->changed && !cli_darc_live_is_over(l);
+			       !cli_darc_live_is_left(l);
 	     first += l->options->max_functions) {
 		l->seeing = true;
 		ret = select_some(l, "which it calls through pointers: ", &others, first,

@@ -17,7 +17,7 @@
  *
  * Where more callees are to be looked at than may be live, they take turns.
  */
-#include "cli/darc/darc_live.h"
+#include "cli/darc/live/darc_live.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -25,8 +25,7 @@
 #include <time.h>
 
 #include "cli/cli.h"
-#include "cli/darc/darc_html.h"
-#include "cli/darc/darc_live_private.h"
+#include "cli/darc/live/darc_live_private.h"
 #include "common/error.h"
 #include "common/interrupted.h"
 #include "common/now.h"
@@ -35,6 +34,7 @@
 
 #define GONE_NS	    500000000ull
 #define GONE_NAP_NS 10000000ull
+#define VIEW_NAP_NS 1000000000ull
 
 /* Goes on to the callees that are root causes. Callees of a function that is the cause by itself
  * stay live: else what they take would be taken for its own. Returns whether there is something to
@@ -42,7 +42,7 @@
 static int descend(struct cli_darc_live_search *l)
 {
 	const struct ip_darc_search *s = &l->moment.search;
-	const bool deeper = l->level < l->options->search.depth && cli_darc_live_goes_on(l);
+	const bool deeper = l->level < l->search.depth && cli_darc_live_goes_on(l);
 	int ret = 0;
 
 	cli_darc_names_clear(&l->sets.path);
@@ -116,6 +116,7 @@ static int take_kept(struct cli_darc_live_search *l)
 	l->sets = kept->sets;
 	kept->sets = (struct cli_darc_sets){0};
 	l->profile_ns = kept->profile_ns;
+	l->search.all_faster = s->options.all_faster;
 	l->level = kept->level;
 	l->resumed = true;
 	return ip_ftree_begin(&s->ftree, function);
@@ -150,6 +151,16 @@ static int resume(struct cli_darc_live_search *l)
 	return 1;
 }
 
+/* The profile is there, and what of it is searched. Returns 1, or -1 with an error. */
+static int begin_steps(struct cli_darc_live_search *l)
+{
+	if (cli_darc_names_add(&l->sets.path, l->f0, SIZE_MAX) < 0 ||
+	    cli_darc_names_add(&l->sets.below, l->f0, SIZE_MAX) < 0)
+		return -1;
+	l->level = 1;
+	return 1;
+}
+
 /* Step 1. Returns whether there is something to search; -1 with an error. */
 static int find_profile(struct cli_darc_live_search *l)
 {
@@ -171,14 +182,31 @@ static int find_profile(struct cli_darc_live_search *l)
 		return resume(l);
 	if (s->state == IP_DARC_NO_PEAK)
 		return 0;
-	if (cli_darc_names_add(&l->sets.path, l->f0, SIZE_MAX) < 0 ||
-	    cli_darc_names_add(&l->sets.below, l->f0, SIZE_MAX) < 0)
-		return -1;
 	l->profile = l->moment;
 	l->profile_ns = ip_now_ns() - l->begin_ns;
 	l->moment = (struct cli_darc_trace){0};
-	l->level = 1;
-	return 1;
+	return begin_steps(l);
+}
+
+/* Forgets what the steps behind the profile have found. */
+static void forget_steps(struct cli_darc_live_search *l)
+{
+	l->changed = l->rechosen = l->seeing = l->concluded = false;
+	*l->session.kept = '\0';
+	cli_darc_clear(&l->moment);
+	cli_darc_names_clear(&l->sets.path);
+	cli_darc_names_clear(&l->sets.below);
+	cli_darc_names_clear(&l->sets.looked);
+	cli_darc_names_clear(&l->sets.again);
+	cli_darc_names_clear(&l->sets.callees);
+}
+
+/* F0 is live, and what handovers need. Returns 0, or -1 with an error. */
+static int select_first(struct cli_darc_live_search *l)
+{
+	const struct cli_darc_names *more = &l->options->handovers->names;
+
+	return cli_darc_session_select(&l->session, more->items, more->n);
 }
 
 /* The calls are not those of the profile any more. Returns as find_profile() does. */
@@ -188,19 +216,21 @@ static int start_over(struct cli_darc_live_search *l)
 		ip_print(stderr, "iprobe: the latencies have changed: the search begins again\n");
 	l->begun++;
 	l->level = 0;
-	l->changed = l->seeing = false;
-	*l->session.kept = '\0';
-	cli_darc_clear(&l->moment);
+	l->search.all_faster = false;
+	forget_steps(l);
 	cli_darc_clear(&l->profile);
-	cli_darc_names_clear(&l->sets.path);
-	cli_darc_names_clear(&l->sets.below);
-	cli_darc_names_clear(&l->sets.looked);
-	cli_darc_names_clear(&l->sets.again);
-	cli_darc_names_clear(&l->sets.callees);
-	return cli_darc_session_select(&l->session, l->options->handovers->names.items,
-				       l->options->handovers->names.n) < 0
-		       ? -1
-		       : find_profile(l);
+	return select_first(l) < 0 ? -1 : find_profile(l);
+}
+
+/* The user has chosen another peak of the profile. Returns as find_profile() does. */
+static int choose_others(struct cli_darc_live_search *l)
+{
+	forget_steps(l);
+	l->search.all_faster = l->profile.search.options.all_faster = false;
+	/* a peak that the view has shown is there */
+	return ip_darc_search_choose_others(&l->profile.search, l->search.choice, l->search.number)
+		       ? begin_steps(l)
+		       : 0;
 }
 
 /* Steps 2 and 3 of one level. Returns whether there is something more to look at; -1 with an error.
@@ -212,14 +242,14 @@ static int search_level(struct cli_darc_live_search *l)
 
 	if (cli_darc_live_find(l) < 0)
 		return -1;
-	while (more > 0 && !l->changed && !cli_darc_live_is_over(l)) {
+	while (more > 0 && !cli_darc_live_is_left(l)) {
 		if (cli_darc_live_look(l) < 0)
 			return -1;
 		more = 0;
-		if (l->changed || cli_darc_live_is_over(l) || !cli_darc_live_is_unseen(l))
+		if (cli_darc_live_is_left(l) || !cli_darc_live_is_unseen(l))
 			break;
 		more = cli_darc_live_see(l);
-		if (more < 0 || l->changed || cli_darc_live_is_over(l))
+		if (more < 0 || cli_darc_live_is_left(l))
 			break;
 		/* meanwhile the callees were idle, and what they took was their caller's */
 		if (l->seeing && !more && cli_darc_live_look(l) < 0)
@@ -233,6 +263,8 @@ static int search_level(struct cli_darc_live_search *l)
 		return -1;
 	if (cli_darc_live_is_over(l))
 		return 0;
+	if (l->rechosen)
+		return choose_others(l);
 	if (l->changed && l->resumed)
 		return tell_changed(l, "slow calls are far more frequent, or rarer, than in the "
 				       "kept one");
@@ -274,6 +306,25 @@ static int conclude(struct cli_darc_live_search *l)
 	return 0;
 }
 
+/* The view shows what was found, while F0 alone is live, until the user leaves it or wants another
+ * peak. Returns as find_profile() does. */
+static int show_found(struct cli_darc_live_search *l)
+{
+	struct cli_darc d;
+
+	if (select_first(l) < 0 || cli_darc_live_find_stretches(l, &l->moment) < 0)
+		return -1;
+	cli_darc_live_describe(l, false);
+	d = cli_darc_live_found(l, &l->moment);
+	if (cli_darc_view_found(l->view, &d) < 0)
+		return -1;
+	while (!cli_darc_live_is_over(l) && !l->rechosen)
+		cli_darc_live_nap(l, VIEW_NAP_NS);
+	/* it is the view that is over: the search was so before */
+	l->over &= !l->concluded;
+	return l->rechosen ? choose_others(l) : 0;
+}
+
 static int search(struct cli_darc_live_search *l)
 {
 	int more = find_profile(l);
@@ -284,62 +335,43 @@ static int search(struct cli_darc_live_search *l)
 		cli_darc_live_describe(l, !l->resumed || stepped);
 		stepped = true;
 		more = search_level(l);
+		if (more == 0 && conclude(l) < 0)
+			return -1;
+		if (more == 0 && l->view && l->concluded)
+			more = show_found(l);
 	}
 	if (more == 0)
-		return conclude(l);
+		return 0;
 	l->over = ip_interrupted || is_gone(l);
 	return l->over ? 0 : -1;
 }
 
-/* Prints as much as is known. */
-static int print(struct cli_darc_live_search *l)
+/* The search, with its view if there is one. Returns 0, or -1 with an error. */
+static int search_in_view(struct cli_darc_live_search *l)
 {
-	struct cli_darc_trace *last = l->moment.trace ? &l->moment : &l->profile;
-	const struct cli_darc_resume *resume = l->options->resume;
-	const struct ip_darc_search *profile;
-	struct cli_darc d;
+	struct cli_darc_view view = {.functions = l->options->session.functions,
+				     .pid = l->options->session.pid,
+				     .begin_ns = ip_now_ns()};
+	int ret;
 
-	if (!last->trace)
-		return ip_error("nothing was recorded");
-	if (l->over) {
-		const sig_atomic_t interrupted = ip_interrupted;
-		int ret;
-
-		/* what ended the search is not to end this as well; the next signal does */
-		ip_interrupted = 0;
-		ret = cli_darc_live_conclude(l);
-		if (l->seeing)
-			ip_darc_search_forget_causes(&last->search);
-		if (ret == 0 && !last->search.causes.n && *l->session.kept) {
-			ret = cli_darc_live_search_decided(l);
-			last = &l->decided;
-		}
-		ip_interrupted |= interrupted;
-		if (ret < 0)
-			return -1;
-	}
-	if (l->over)
-		last->search.state = IP_DARC_IN_PROGRESS;
-	if (!l->level || last == &l->profile)
-		ip_darc_search_forget_causes(&last->search);
-	if (cli_darc_live_find_stretches(l, last) < 0)
+	if (!l->options->live)
+		return search(l);
+	if (cli_darc_view_open(&view) < 0)
 		return -1;
-	profile = l->profile.trace ? &l->profile.search : NULL;
-	d = cli_darc_of(last, profile);
-	/* the last stops are those by which every byte is put back */
-	cli_darc_session_detach(&l->session);
-	d.stops = l->session.stops;
-	if (resume->there && l->over && !last->search.causes.n)
-		d.kept = &resume->state;
-	return cli_darc_print(&d, l->options->json, l->options->output) < 0
-		       ? -1
-		       : cli_darc_html(&d, last->trace, l->options->html);
+	l->view = &view;
+	ret = search(l);
+	l->view = NULL;
+	cli_darc_view_close(&view);
+	/* a line on the screen would have been lost */
+	if (ret == 0)
+		cli_darc_handovers_tell_unseen(l->options->handovers);
+	return ret;
 }
 
 int cli_darc_live(const struct cli_darc_live_options *options)
 {
 	struct cli_darc_session_options session = options->session;
-	struct cli_darc_live_search l = {.options = options};
+	struct cli_darc_live_search l = {.options = options, .search = options->search};
 	struct cli_darc_handovers *handovers = options->handovers;
 	bool told;
 	int code, ret;
@@ -355,9 +387,9 @@ int cli_darc_live(const struct cli_darc_live_options *options)
 	ret = cli_darc_session_begin(&session, &l.session, &told);
 	if (ret == 0) {
 		l.end_ns = options->duration_ns ? ip_now_ns() + options->duration_ns : 0;
-		ret = search(&l);
+		ret = search_in_view(&l);
 		if (ret == 0)
-			ret = print(&l);
+			ret = cli_darc_live_print(&l);
 	}
 	code = ret < 0 && !told ? cli_fail() : ret < 0;
 	code = code ? code : options->resume->failed;

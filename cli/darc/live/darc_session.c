@@ -2,7 +2,7 @@
 /*
  * Runs the session of a live search.
  */
-#include "cli/darc/darc_session.h"
+#include "cli/darc/live/darc_session.h"
 
 #include <errno.h>
 #include <fcntl.h>
