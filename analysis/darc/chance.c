@@ -91,20 +91,41 @@ static void find_times(const struct ip_ftree *t, const struct ip_darc_operations
 		ret[t->nodes[i].parent] += ret[i];
 }
 
-/* The part of the time that a node has: with its callees where these are not told apart. */
-static double time_of(const struct judge *j, uint32_t node, enum ip_darc_stop stop)
+/* Parts of the time, each as another measure of it tells. */
+struct parts {
+	double usual, beside; /* means */
+	double figure;	      /* a median */
+};
+
+/* Adds the part of the time that a node has: with its callees where these are not told apart. */
+static void add_parts(const struct judge *j, uint32_t node, enum ip_darc_stop stop,
+		      struct parts *parts)
 {
 	const struct ip_darc_figures *f = &j->causes->figures[node];
 	const double all = j->causes->figures[0].reference_longest;
-	double usual = j->usual[node], beside = j->beside[node], figure;
 
+	parts->usual += j->usual[node];
+	parts->beside += j->beside[node];
 	for (size_t i = node + 1; stop == IP_DARC_OWN && i < j->ftree->n; i++)
 		if (j->ftree->nodes[i].parent == node) {
-			usual -= j->usual[i];
-			beside -= j->beside[i];
+			parts->usual -= j->usual[i];
+			parts->beside -= j->beside[i];
 		}
-	figure = stop == IP_DARC_OWN ? f->reference_own : f->reference_longest;
-	return fmax(fmax(usual, beside), all > 0 ? figure / all : 0);
+	if (all > 0)
+		parts->figure +=
+			(stop == IP_DARC_OWN ? f->reference_own : f->reference_longest) / all;
+}
+
+/* The part of the time that a path has. Of several nodes no more than one measure tells of all of
+ * them: the largest one of each would be more than there is. */
+static double time_of(const struct judge *j, const struct group *g)
+{
+	struct parts parts = {0};
+
+	for (uint32_t i = 0; i < j->ftree->n; i++)
+		if (same_path(j->ftree, i, g->node))
+			add_parts(j, i, g->stop, &parts);
+	return fmax(fmax(parts.usual, parts.beside), parts.figure);
 }
 
 static void make_groups(struct judge *j)
@@ -125,9 +146,7 @@ static void make_groups(struct judge *j)
 	}
 	/* hits are where the function is not a cause, too */
 	for (size_t g = 0; g < j->ngroups; g++)
-		for (uint32_t i = 0; i < j->ftree->n; i++)
-			if (same_path(j->ftree, i, j->groups[g].node))
-				j->groups[g].time += time_of(j, i, j->groups[g].stop);
+		j->groups[g].time = time_of(j, &j->groups[g]);
 }
 
 /* How probable it is that of n operations so many or more are hit, of which each is with a

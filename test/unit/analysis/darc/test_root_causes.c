@@ -335,6 +335,33 @@ static void test_places(void **state)
 	end(&w);
 }
 
+/* Of a path that is called at two places, each has more of the time by another measure: by none do
+ * both have most of it, so what hits the path in most operations is no chance. */
+static void test_measures_of_places(void **state)
+{
+	struct world w;
+
+	(void)state;
+	begin(&w);
+	for (unsigned i = 0; i < 224; i++) {
+		const bool slow = i < 24, hit = i < 20;
+		struct ip_darc_operations *to = slow ? &w.peak : &w.reference;
+		struct ip_darc_call *f0 = operation(&w, to, 45 * MS / 100), *c;
+
+		c = callees(&w, to, f0, A, slow ? MS / 100 : 48 * MS / 100, 1, 0);
+		c->node = ip_ftree_child(&w.ftree, 0, A, 0, 0x1000);
+		c = callees(&w, to, f0, A, hit ? 9 * MS : MS / 100, 2, slow ? 4 * MS : MS / 100);
+		c->node = ip_ftree_child(&w.ftree, 0, A, 0, 0x1001);
+		callees(&w, to, f0, B, slow && !hit ? 9 * MS : MS / 100, 1, 0);
+		add_own(to, f0);
+	}
+	find(&w, 9);
+	assert_int_equal(w.causes.n, 1);
+	assert_int_equal(w.ftree.nodes[w.causes.items[0].node].function, A);
+	assert_false(w.causes.items[0].chance);
+	end(&w);
+}
+
 /* Waiting for a CPU, however often, does not hide what is slow by itself. */
 static void test_rare_beside_waiting(void **state)
 {
@@ -370,6 +397,7 @@ int main(void)
 		cmocka_unit_test(test_queue),
 		cmocka_unit_test(test_chance),
 		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_measures_of_places),
 		cmocka_unit_test(test_rare_beside_waiting),
 	};
 
