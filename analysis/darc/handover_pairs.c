@@ -14,10 +14,12 @@
 #include "common/error.h"
 #include "common/selection/selection.h"
 
+#define A_CALL UINT32_MAX /* is no function */
+
 /* A value that was seen with a call or a point. */
 struct seen {
 	uint32_t rule;
-	bool serves;
+	bool serves, point;
 	uint64_t hash; /* of the value */
 	uint64_t tsc, end;
 	size_t run;
@@ -28,9 +30,10 @@ struct seen {
 /* A call that hands over or serves, and has not ended. */
 struct open_call {
 	size_t seen;
-	size_t depth;	/* of its frame */
-	size_t served;	/* the innermost event that is served; 0: none is */
-	uint32_t point; /* a point that serves: it does so until its call ends; 0: it is a call */
+	size_t frames; /* it ends when fewer are open; a point in none of them never does */
+	size_t served; /* the innermost event that is served; 0: none is */
+	/* A point that serves: it does so until its call ends. A_CALL: it is a call. */
+	uint32_t point;
 };
 
 /* Of an event that serves. */
@@ -57,29 +60,42 @@ struct reader {
 	bool failed;
 };
 
-static void close_down_to(struct reader *r, size_t depth, uint64_t ts)
+static void close_last(struct reader *r, uint64_t ts)
 {
-	while (r->nopen && r->open[r->nopen - 1].depth >= depth)
-		r->seen[r->open[--r->nopen].seen].end = ts;
+	r->seen[r->open[--r->nopen].seen].end = ts;
+}
+
+/* So many frames stay open. */
+static void close_down_to(struct reader *r, size_t frames, uint64_t ts)
+{
+	while (r->nopen && r->open[r->nopen - 1].frames > frames)
+		close_last(r, ts);
+}
+
+/* The thread has no more events. */
+static void close_all(struct reader *r)
+{
+	while (r->nopen)
+		close_last(r, r->end);
 }
 
 /* A point comes again in the same call, as in a loop: what was served there is over. */
-static void close_point(struct reader *r, uint32_t function, size_t depth, uint64_t ts)
+static void close_point(struct reader *r, uint32_t function, size_t frames, uint64_t ts)
 {
 	size_t first = r->nopen;
 
-	for (size_t i = r->nopen; i && r->open[i - 1].depth >= depth; i--)
+	for (size_t i = r->nopen; i && r->open[i - 1].frames >= frames; i--)
 		if (r->open[i - 1].point == function)
 			first = i - 1;
 	while (r->nopen > first)
-		r->seen[r->open[--r->nopen].seen].end = ts;
+		close_last(r, ts);
 }
 
 static void on_run(void *context, const struct ip_thread_packets *run)
 {
 	struct reader *r = context;
 
-	close_down_to(r, 0, r->end);
+	close_all(r);
 	r->run = run - r->trace->runs;
 	r->end = run->end;
 	r->last = r->last_end = 0;
@@ -101,8 +117,7 @@ static size_t source_of(const struct reader *r, uint64_t hash)
 	return served;
 }
 
-/* call: its depth is that of the frame whose end is that of the serving, or of the giving; NULL: it
- * is over at once. */
+/* call: which frames are open until the serving, or the giving, ends; NULL: it is over at once. */
 static void note(struct reader *r, const struct ip_handover_rule *rule, bool serves, uint64_t ts,
 		 const struct open_call *call)
 {
@@ -120,6 +135,7 @@ static void note(struct reader *r, const struct ip_handover_rule *rule, bool ser
 	}
 	seen = (struct seen){.rule = rule - r->rules,
 			     .serves = serves,
+			     .point = !call || call->point != A_CALL,
 			     .hash = ip_value_key_hash(&key),
 			     .tsc = ts,
 			     .end = ts,
@@ -173,7 +189,7 @@ static void note_all(struct reader *r, uint32_t function, uint64_t ts,
 
 static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 {
-	const struct open_call call = {.depth = depth};
+	const struct open_call call = {.frames = depth + 1, .point = A_CALL};
 	struct reader *r = context;
 
 	close_down_to(r, depth, frame->start);
@@ -183,9 +199,9 @@ static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 static void on_point(void *context, uint32_t function, size_t depth, uint64_t ts)
 {
 	/* the call around the point serves */
-	const struct open_call around = {.depth = depth ? depth - 1 : 0, .point = function};
+	const struct open_call around = {.frames = depth, .point = function};
 
-	close_point(context, function, around.depth, ts);
+	close_point(context, function, depth, ts);
 	note_all(context, function, ts, NULL, &around);
 }
 
@@ -231,10 +247,13 @@ static int fail_without_value(const struct reader *r, uint32_t function, const c
 static int check(const struct reader *r, struct ip_handover_rule *rules, bool may_lack)
 {
 	for (size_t i = 0; i < r->nrules; i++)
-		rules[i].was_given = rules[i].was_served = false;
-	for (size_t k = 0; k < r->n; k++)
-		*(r->seen[k].serves ? &rules[r->seen[k].rule].was_served
-				    : &rules[r->seen[k].rule].was_given) = true;
+		rules[i].was_given = rules[i].was_served = rules[i].by_point = false;
+	for (size_t k = 0; k < r->n; k++) {
+		struct ip_handover_rule *rule = &rules[r->seen[k].rule];
+
+		*(r->seen[k].serves ? &rule->was_served : &rule->was_given) = true;
+		rule->by_point |= r->seen[k].serves && r->seen[k].point;
+	}
 	for (size_t i = 0; i < r->nrules && !may_lack; i++) {
 		if (!rules[i].was_given)
 			return fail_without_value(r, r->rules[i].giver, r->rules[i].given.text);
@@ -305,7 +324,7 @@ int ip_handover_pairs_find(struct ip_trace_reader *trace, struct ip_handover_rul
 	int code = ip_trace_reader_visit(trace, &visitor, &events);
 
 	*ret = (struct ip_handover_pairs){0};
-	close_down_to(&r, 0, r.end);
+	close_all(&r);
 	if (r.failed)
 		code = -1;
 	if (code == 0)

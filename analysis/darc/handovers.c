@@ -217,7 +217,7 @@ int ip_handovers_find(struct ip_trace_reader *trace, struct ip_handover_rule *ru
 	size_t n = 0, room = 1;
 	int code;
 
-	*ret = (struct ip_handovers){0};
+	*ret = (struct ip_handovers){.rules = rules, .nrules = nrules};
 	for (size_t i = 0; i < noperations; i++)
 		room += operations[i]->n;
 	all = calloc(room, sizeof(*all));

@@ -37,7 +37,8 @@
 struct ip_handover_rule {
 	uint32_t giver, server;
 	struct ip_value_name given, served;
-	bool was_given, was_served; /* set by a search: there are such calls with the value */
+	/* Set by a search: there are such calls with the value; a point serves, and no call. */
+	bool was_given, was_served, by_point;
 };
 
 /* A call that began or ended. An end is that of all open calls at its depth and deeper. */
@@ -102,6 +103,8 @@ struct ip_handovers {
 	size_t nin_turn;
 	struct ip_handover_time *times;
 	size_t ntimes;
+	const struct ip_handover_rule *rules; /* by which they were found; borrowed */
+	size_t nrules;
 };
 
 /* Finds those of some operations. Reads the trace three times, and once more for each hop. waits:

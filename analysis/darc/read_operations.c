@@ -196,6 +196,17 @@ static bool is_covered(const struct reader *r, const struct ip_darc_operation *o
 	       t->spans[span].state != IP_THREAD_UNKNOWN;
 }
 
+/* Whether a function that serves is a point: whatever the code around it calls is called by it. */
+static bool is_point(const struct reader *r, uint32_t function)
+{
+	const struct ip_handovers *all = r->options->handovers;
+
+	for (size_t i = 0; all && i < all->nrules; i++)
+		if (all->rules[i].server == function && all->rules[i].by_point)
+			return true;
+	return false;
+}
+
 static bool is_callee(void *context, uint32_t above, uint32_t function, uint32_t member,
 		      uint64_t call_site)
 {
@@ -208,7 +219,7 @@ static bool is_callee(void *context, uint32_t above, uint32_t function, uint32_t
 			  : NULL;
 
 	r->failed |= call_site && !place;
-	return !place || !place->function ||
+	return !place || !place->function || is_point(r, above) ||
 	       (strlen(place->function) == ip_base_name_length(name) &&
 		!strncmp(place->function, name, strlen(place->function)));
 }

@@ -107,28 +107,44 @@ int cli_darc_handovers_find(struct cli_darc_handovers *h, const struct cli_darc_
 	return 0;
 }
 
-/* The one function that a selection means. Returns 0, or -1 with an error. */
-static int find_name(const struct ip_callees *all, const char *text, const char **ret)
+/* What a process has: functions with probes, and points. */
+struct process_names {
+	struct ip_callees functions, points;
+};
+
+/* Looks for what a selection means. *ret: what was found before, or NULL. */
+static int match_names(const struct ip_callees *names, const struct ip_selection *selection,
+		       const char *text, const char **ret)
+{
+	for (size_t i = 0; i < names->n; i++) {
+		if (!ip_selection_match(selection, names->names[i], NULL, NULL))
+			continue;
+		if (*ret)
+			return ip_error("--handover %s means several functions (%s, %s): name one",
+					text, *ret, names->names[i]);
+		*ret = names->names[i];
+	}
+	return 0;
+}
+
+/* The one function or point that a selection means. Returns 0, or -1 with an error. */
+static int find_name(const struct process_names *all, const char *text, const char **ret)
 {
 	_cleanup_free_ char *nearest = NULL;
 	struct ip_selection *selection;
-	int code = 0;
+	int code;
 
 	if (ip_selection_parse(text, &selection) < 0)
 		return -1;
 	*ret = NULL;
-	for (size_t i = 0; code == 0 && i < all->n; i++) {
-		if (!ip_selection_match(selection, all->names[i], NULL, NULL))
-			continue;
-		if (*ret)
-			code = ip_error("--handover %s means several functions (%s, %s): name one",
-					text, *ret, all->names[i]);
-		*ret = all->names[i];
-	}
+	code = match_names(&all->functions, selection, text, ret);
+	if (code == 0)
+		code = match_names(&all->points, selection, text, ret);
 	if (code == 0 && !*ret) {
-		nearest = ip_selection_nearest(selection, (const char *const *)all->names, all->n);
-		code = ip_error("--handover %s: the process has no function with probes of that "
-				"name%s%s",
+		nearest = ip_selection_nearest(selection, (const char *const *)all->functions.names,
+					       all->functions.n);
+		code = ip_error("--handover %s: the process has no function with probes and no "
+				"point of that name%s%s",
 				text, nearest && *nearest ? "; nearest: " : "",
 				nearest ? nearest : "");
 	}
@@ -137,8 +153,8 @@ static int find_name(const struct ip_callees *all, const char *text, const char 
 }
 
 /* Takes one side: its function, and a request for its value, once. */
-static int take_side(struct cli_darc_handovers *h, const struct ip_callees *all, const char *text,
-		     const struct ip_selection *f0, char **ret_function)
+static int take_side(struct cli_darc_handovers *h, const struct process_names *all,
+		     const char *text, const struct ip_selection *f0, char **ret_function)
 {
 	_cleanup_free_ char *side = strdup(text);
 	const char *name;
@@ -166,14 +182,16 @@ static int take_side(struct cli_darc_handovers *h, const struct ip_callees *all,
 int cli_darc_handovers_find_live(struct cli_darc_handovers *h, pid_t pid, const char *f0)
 {
 	struct ip_selection *selection;
-	struct ip_callees all;
+	struct process_names all = {0};
 	int ret = 0;
 
 	if (!h->n)
 		return 0;
 	if (ip_selection_parse(f0, &selection) < 0)
 		return -1;
-	ret = ip_callees_all(pid, &all);
+	ret = ip_callees_all(pid, &all.functions);
+	if (ret == 0)
+		ret = ip_callees_points(pid, &all.points);
 	for (size_t i = 0; ret >= 0 && i < h->n; i++) {
 		const char *middle = middle_of(h->texts[i]);
 		_cleanup_free_ char *giver = strndup(h->texts[i], middle - h->texts[i]);
@@ -183,7 +201,8 @@ int cli_darc_handovers_find_live(struct cli_darc_handovers *h, pid_t pid, const 
 		if (ret >= 0)
 			ret = take_side(h, &all, middle + 1, selection, &h->functions[2 * i + 1]);
 	}
-	ip_callees_clear(&all);
+	ip_callees_clear(&all.functions);
+	ip_callees_clear(&all.points);
 	ip_selection_destroy(selection);
 	return ret < 0 ? -1 : 0;
 }

@@ -265,6 +265,20 @@ int ip_call_search_scan(struct ip_call_search *s, const struct ip_call_place *ca
 	return scan(s, caller, false);
 }
 
+int ip_call_search_scan_around(struct ip_call_search *s, uint64_t address)
+{
+	const struct ip_call_place *p = NULL;
+
+	for (size_t i = 0; i < s->n && s->places[i].address <= address; i++)
+		p = &s->places[i];
+	if (p && read_sizes(s, p->module) < 0)
+		return -1;
+	if (p && address - p->address < size_of(s, p))
+		return scan(s, p, false);
+	s->pointers = true;
+	return 0;
+}
+
 int ip_call_search_follow_jumps(struct ip_call_search *s)
 {
 	/* those that are found are looked at, too */

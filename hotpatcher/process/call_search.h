@@ -48,6 +48,9 @@ const char *ip_call_place_name(const struct ip_call_place *place);
 
 /* Adds the callees of a function. Returns 0, or -1 with an error. */
 int ip_call_search_scan(struct ip_call_search *search, const struct ip_call_place *caller);
+/* The same for whatever function has this address in it. One that has no probes is not known:
+ * pointers is set. */
+int ip_call_search_scan_around(struct ip_call_search *search, uint64_t address);
 /* Adds what callees jump to at their ends, which returns to the caller. Returns 0, or -1 with an
  * error. */
 int ip_call_search_follow_jumps(struct ip_call_search *search);

@@ -35,13 +35,11 @@ static int write_names(const struct ip_call_search *s, bool callees, struct ip_c
 	return fclose(out) == 0 ? 0 : ip_error("out of memory");
 }
 
-static int name_them(const struct ip_call_search *s, bool callees, struct ip_callees *ret)
+/* Names all that the text has: n. */
+static int sort_names(struct ip_callees *ret, size_t n)
 {
-	const size_t n = callees ? s->ncallees : s->n;
 	char *at;
 
-	if (write_names(s, callees, ret) < 0)
-		return -1;
 	ret->names = calloc(n + 1, sizeof(*ret->names));
 	if (!ret->names)
 		return ip_error("out of memory");
@@ -56,6 +54,49 @@ static int name_them(const struct ip_call_search *s, bool callees, struct ip_cal
 	return 0;
 }
 
+static int name_them(const struct ip_call_search *s, bool callees, struct ip_callees *ret)
+{
+	return write_names(s, callees, ret) < 0 ? -1
+						: sort_names(ret, callees ? s->ncallees : s->n);
+}
+
+/* Writes the names of a module's points as write_names() does. Returns how many. */
+static size_t write_points(const struct ip_module *module, FILE *out)
+{
+	const struct ip_probe_list *list = module->list;
+	size_t n = 0;
+
+	for (uint32_t i = 0; list && i < list->header->nprobes; i++)
+		if (list->probes[i].kind == IP_PROBE_POINT) {
+			const uint32_t name = list->functions[list->probes[i].function].name;
+
+			fprintf(out, "%s%c", ip_probe_list_string(list, name), 0);
+			n++;
+		}
+	return n;
+}
+
+/* Scans the functions that have a module's points of that name in them. Returns how many points;
+ * -1 with an error. */
+static int scan_points(struct ip_call_search *s, const struct ip_module *module, const char *name)
+{
+	const struct ip_probe_list *list = module->list;
+	int n = 0;
+
+	for (uint32_t i = 0; list && i < list->header->nprobes; i++) {
+		const struct ip_pl_probe *probe = &list->probes[i];
+
+		if (probe->kind != IP_PROBE_POINT ||
+		    strcmp(ip_probe_list_string(list, list->functions[probe->function].name),
+			   name) != 0)
+			continue;
+		if (ip_call_search_scan_around(s, module->load_bias + probe->offset) < 0)
+			return -1;
+		n++;
+	}
+	return n;
+}
+
 static int search(struct ip_call_search *s, const char *linker_name)
 {
 	size_t length = ip_base_name_length(linker_name), callers = 0;
@@ -68,6 +109,13 @@ static int search(struct ip_call_search *s, const char *linker_name)
 		callers++;
 		if (ip_call_search_scan(s, &s->places[i]) < 0)
 			return -1;
+	}
+	for (size_t i = 0; i < s->modules.n; i++) {
+		const int n = scan_points(s, &s->modules.items[i], linker_name);
+
+		if (n < 0)
+			return -1;
+		callers += (size_t)n;
 	}
 	if (!callers)
 		return ip_error("pid %d: the probe lists do not tell where %s is", s->target->pid,
@@ -98,6 +146,27 @@ int ip_callees_all(pid_t pid, struct ip_callees *ret)
 	*ret = (struct ip_callees){0};
 	if (done == 0)
 		done = name_them(&s, false, ret);
+	ip_call_search_clear(&s);
+	return done;
+}
+
+int ip_callees_points(pid_t pid, struct ip_callees *ret)
+{
+	struct ip_call_search s;
+	int done = ip_call_search_open(pid, &s);
+	size_t n = 0, size;
+	FILE *out;
+
+	*ret = (struct ip_callees){0};
+	out = done == 0 ? open_memstream(&ret->text, &size) : NULL;
+	if (done == 0 && !out)
+		done = ip_error("out of memory");
+	for (size_t i = 0; out && i < s.modules.n; i++)
+		n += write_points(&s.modules.items[i], out);
+	if (out && fclose(out) != 0)
+		done = ip_error("out of memory");
+	if (done == 0)
+		done = sort_names(ret, n);
 	ip_call_search_clear(&s);
 	return done;
 }

@@ -26,13 +26,17 @@ struct ip_callees {
 };
 
 /* Finds the callees of all functions that have that linker name (suffixes of the compiler do not
- * matter). pointers: the functions seem to call others through pointers as well, or callees to jump
- * so at their end, which cannot be seen in the code. The process is only read. The caller clears
- * *ret in any case. Returns 0, or -1 with an error. */
+ * matter), and of the functions that have points of that name in them. pointers: the functions seem
+ * to call others through pointers as well, or callees to jump so at their end, which cannot be seen
+ * in the code. The process is only read. The caller clears *ret in any case. Returns 0, or -1 with
+ * an error. */
 int ip_callees_find(pid_t pid, const char *linker_name, struct ip_callees *ret);
 
 /* The same for all functions with probes of the process. */
 int ip_callees_all(pid_t pid, struct ip_callees *ret);
+
+/* The names of all points that a process has. The rest is as above. */
+int ip_callees_points(pid_t pid, struct ip_callees *ret);
 
 void ip_callees_clear(struct ip_callees *callees);
 

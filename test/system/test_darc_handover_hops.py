@@ -385,10 +385,14 @@ def test_only_the_part_that_is_waited_for(me):
     assert not [path for path in nodes if "?" in path]
 
 
-def test_points_in_a_loop(me):
-    """Each one ends what the one before it in the same call has served."""
+@pytest.mark.parametrize("around", [True, False])
+def test_points_in_a_loop(me, around):
+    """Each one ends what the one before it in the same call has served; also where that call began
+    before the recording.
+    """
     t = Hops()
-    t.other.call("work")
+    if around:
+        t.other.call("work")
     t.trace.now += 1
 
     def one(number, slow):

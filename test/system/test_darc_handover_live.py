@@ -76,6 +76,30 @@ def test_planted(root, target, place, mode, kernel):
     assert first.endswith(f"level 0: {1 + len(rules)} functions live"), told
 
 
+def test_points(root, programs, place):
+    """Points tell what is handed over: no function has it as a parameter. The one that serves lies
+    in a function that never returns.
+    """
+    skip_without_events(root)
+    program = programs.simple("handover_points", placement="fentry")
+    process = root.popen(["nice", "-n", "-10", program])
+    rule = ("--handover", "pushed(job)=taken(job)", "--kernel")
+    try:
+        memory.wait_for("no worker", lambda: len(os.listdir(f"/proc/{process.pid}/task")) == 2)
+        document, _ = searched(root, place, process.pid, *rule)
+        document_of_one, _ = searched(root, place, process.pid, *rule, "--max-functions", 1)
+        wrong = root.iprobe(
+            *("darc", "-f", "serve", "-q", "--handover", "pushed(job)=take(job)", process.pid),
+            env=place,
+        )
+    finally:
+        process.kill()
+        process.wait()
+    for found, _ in map(most_frequent, (document, document_of_one)):
+        assert found["path"] == ["serve", "wait_for", "taken", "run", "look_up"], found
+    assert wrong.returncode == 1 and "no point of that name" in wrong.stderr, repr(wrong)
+
+
 def test_who_serves_is_live_only_where_that_is_wanted(root, target, place):
     """Without the rule the search ends at the wait."""
     document, _ = searched(root, place, target("served"))
