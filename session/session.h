@@ -149,6 +149,7 @@ struct ip_session_summary {
 	size_t disturbed;
 	/* selected sites that another tool had changed: left as they were (plan_conflicts.h) */
 	size_t foreign;
+	bool in_vain;		  /* a change failed, since threads did not stop in time */
 	size_t unswitched;	  /* selected sites that --no-stop had to leave idle */
 	char unswitched_why[256]; /* the reason of the first of them */
 	struct ip_stop_log stops; /* the hold of a borrowed thread counts as a stop, too */
@@ -284,7 +285,8 @@ int ip_session_join(pid_t pid, char **ret_dir);
 
 /* Asks the session of the target to change what it records. by: as above. selection: as in a second
  * attach.
- * max_stop_ns: no stop may be longer. 0, or -1 with an error. */
+ * max_stop_ns: no stop may be longer. 0, or -1 with an error: ret->in_vain tells whether that was
+ * because threads did not stop in time. */
 int ip_session_ask_change(pid_t pid, pid_t by, const char *selection, uint64_t max_stop_ns,
 			  struct ip_session_summary *ret);
 

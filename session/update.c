@@ -124,6 +124,7 @@ static int apply(struct ip_session *s, const struct ip_plan_diff *d,
 				     result);
 	if (done < 0) {
 		ret->partial = result->stops.n > 0;
+		ret->transient = result->transient && !ret->partial;
 		/* a site has changed since we looked */
 		*ret_again = !result->stops.n && !result->transient;
 	}

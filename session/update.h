@@ -76,6 +76,8 @@ struct ip_change_result {
 	uint64_t changing_ns;
 	/* after a failure: some of several stops had been made, or some pages switched */
 	bool partial;
+	/* after a failure: nothing was changed, since threads did not stop in time */
+	bool transient;
 };
 
 /* Makes live exactly what s->selections mean in s->modules. To change the selections or the

@@ -63,11 +63,14 @@ struct ip_control_request {
 	uint64_t since_tsc, since_raw_ns;
 };
 
+/* Nothing was changed, and a moment later it may be: threads did not stop in time. */
+#define IP_CONTROL_FAILED_NOW 2u
+
 /* After the struct comes the text: the reason if the request failed; else the trace directory, a
  * zero byte, and the items that matched nothing. */
 struct ip_control_reply {
 	uint64_t magic;
-	uint32_t failed;
+	uint32_t failed; /* 0: it is done; IP_CONTROL_FAILED_NOW; else it is not */
 	uint32_t iprobe_pid;
 	uint64_t functions_added, functions_removed, sites_added, sites_removed;
 	uint64_t functions, sites; /* live now */

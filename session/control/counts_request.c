@@ -112,7 +112,7 @@ int ip_session_ask_change(pid_t pid, pid_t by, const char *selection, uint64_t m
 						   .max_stop_ns = max_stop_ns};
 	_cleanup_free_ char *text = NULL, *answer = NULL;
 	struct ip_selection *parsed;
-	struct ip_control_reply reply;
+	struct ip_control_reply reply = {0};
 	size_t size;
 
 	*ret = (struct ip_session_summary){.pid = pid};
@@ -121,8 +121,10 @@ int ip_session_ask_change(pid_t pid, pid_t by, const char *selection, uint64_t m
 	text = ip_selection_text(parsed);
 	ip_selection_destroy(parsed);
 	if (!text || request_of(pid, by, request, text, -1, "there is nothing to change", &reply,
-				&answer, &size))
+				&answer, &size)) {
+		ret->in_vain = reply.failed == IP_CONTROL_FAILED_NOW;
 		return -1;
+	}
 	return ip_session_note_change(ret, &reply, answer, size);
 }
 

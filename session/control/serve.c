@@ -111,7 +111,7 @@ void ip_session_serve(void *context, const struct ip_control_request *request,
 		return;
 	}
 	if (serve(s, request, selection, &r, &unused) < 0) {
-		reply->failed = 1;
+		reply->failed = r.transient ? IP_CONTROL_FAILED_NOW : 1;
 		*text_size = snprintf(text, IP_CONTROL_TEXT_MAX, "%s", ip_error_message());
 		return;
 	}

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import time
 
 import pytest
@@ -122,6 +123,35 @@ def test_usual_calls_are_shifted(root, programs, place):
         assert paths == {("serve", "read_page")}, document
     assert "all faster ones count as usual" in done.stderr, done.stderr
     assert options["all_faster"] is True
+
+
+def test_stops_in_vain(root, programs, place):
+    """A thread cannot be stopped most of the time: changes are tried until they are made."""
+    program = programs.simple("late_thread")
+    target = root.popen([program])
+    search = None
+    try:
+        memory.wait_for(
+            "the program does not start",
+            lambda: os.readlink(f"/proc/{target.pid}/exe") == str(program),
+        )
+        search = root.popen(
+            [root.iprobe_path, "darc", "-f", "serve", "--json", target.pid],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **place},
+        )
+        assert "level 0" in search.stderr.readline()
+        target.send_signal(signal.SIGUSR1)
+        out, said = search.communicate(timeout=120)
+    finally:
+        target.kill()
+        target.wait()
+        if search:
+            search.kill()
+    assert search.returncode == 0, said
+    document = json.loads(out)
+    assert {tuple(c["path"]) for c in causes(document)} == {("serve", "look_up", "read_page")}
 
 
 def test_jumps(root, programs, place):

@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -22,6 +23,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/interrupted.h"
+#include "common/now.h"
 #include "common/selection/selection.h"
 #include "fperf/recording_budget.h"
 #include "session/session.h"
@@ -29,6 +31,9 @@
 #define WAIT_MS	       100
 #define DESCRIPTION    "trace.search" /* its name begins as the trace's */
 #define SELECTION_MOST 60000u	      /* bytes of one change: a packet is not split */
+/* A change that stopped the process in vain is tried once more after a pause, for so long. */
+#define VAIN_NAP_NS 250000000l
+#define VAIN_NS	    10000000000ull
 
 /* What the session's process needs when it is called back. */
 struct callback {
@@ -199,13 +204,22 @@ static int check_session(struct cli_darc_session *s)
 		       : 0;
 }
 
+/* On a busy machine threads may get no CPU for a while: a search does not end for that. */
 static int change(struct cli_darc_session *s, const char *selection)
 {
+	const uint64_t end = ip_now_ns() + VAIN_NS;
 	struct ip_session_summary done;
 
-	if (check_session(s) < 0 || ip_session_ask_change(s->options.pid, s->child, selection,
-							  s->options.max_stop_ns, &done) < 0)
-		return -1;
+	for (;;) {
+		if (check_session(s) < 0)
+			return -1;
+		if (ip_session_ask_change(s->options.pid, s->child, selection,
+					  s->options.max_stop_ns, &done) == 0)
+			break;
+		if (!done.in_vain || ip_interrupted || ip_now_ns() >= end)
+			return -1;
+		nanosleep(&(struct timespec){.tv_nsec = VAIN_NAP_NS}, NULL);
+	}
 	s->changes++;
 	ip_clock_read(&s->changed);
 	free(done.change.dir);
