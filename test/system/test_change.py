@@ -168,7 +168,9 @@ def test_what_stays_misses_nothing(actor, targets, programs):
     assert sum(seen.values()) == summary["events"]
     assert summary["functions"] == len({function for _, _, function in seen})
     done = actor.iprobe("info", "--json", directory)
-    assert [s["kind"] for s in json.loads(done.stdout)["stops"]] == [
+    # on a busy machine some are in vain, and made once more
+    stops = [stop for stop in json.loads(done.stdout)["stops"] if not stop.get("failed")]
+    assert [stop["kind"] for stop in stops] == [
         "attach",
         *["change"] * len(CHANGES),
         "detach",
