@@ -133,6 +133,8 @@ static bool was_followed(const struct ip_service_members *members,
 bool ip_service_member_is_missed(const struct ip_service_members *members,
 				 const struct ip_service_member *m)
 {
+	if (m->let_go)
+		return !m->live_ns;
 	if (!m->process.exe || (m->live_ns && m->recorded == m->process.identity) ||
 	    was_followed(members, m))
 		return false;
@@ -174,6 +176,32 @@ bool ip_service_member_is_let_go(const struct ip_service_members *members,
 	return parent && parent->process.identity != m->process.identity;
 }
 
+static void free_one(struct ip_service_member *m, uint64_t again_ns)
+{
+	m->state = IP_SERVICE_WAITING;
+	m->follower = NULL;
+	m->freed = true;
+	m->tries = 0;
+	m->again_ns = again_ns;
+}
+
+bool ip_service_members_let_go(struct ip_service_members *members, pid_t pid, uint64_t again_ns)
+{
+	for (size_t i = 0; i < members->n; i++) {
+		struct ip_service_member *m = members->items[i];
+
+		if (m->gone || m->process.pid != pid)
+			continue;
+		m->let_go = true;
+		/* its own session may have begun, or be about to */
+		if (m->state == IP_SERVICE_FOLLOWED || m->state == IP_SERVICE_LEFT)
+			free_one(m, again_ns);
+		m->freed = true;
+		return true;
+	}
+	return false;
+}
+
 void ip_service_members_free_followed(struct ip_service_members *members,
 				      const struct ip_service_member *by, uint64_t again_ns)
 {
@@ -182,10 +210,6 @@ void ip_service_members_free_followed(struct ip_service_members *members,
 
 		if (!ip_service_member_is_followed_by(m, by))
 			continue;
-		m->state = IP_SERVICE_WAITING;
-		m->follower = NULL;
-		m->freed = true;
-		m->tries = 0;
-		m->again_ns = again_ns;
+		free_one(m, again_ns);
 	}
 }

@@ -31,7 +31,8 @@ struct ip_service_member {
 	struct ip_service_worker worker, restorer;
 	/* FOLLOWED: whose session records it; NULL: not known */
 	const struct ip_service_member *follower;
-	bool freed; /* the session that followed it has failed: it gets its own */
+	bool freed;  /* the session that followed it does so no longer: it gets its own */
+	bool let_go; /* since it has become another user */
 	/* its identity when its session was begun, or was found to be followed */
 	uint64_t recorded;
 	bool execed;	  /* its session has ended, since it executes another program */
@@ -63,7 +64,8 @@ bool ip_service_member_is_followed(const struct ip_service_members *members,
 				   const struct ip_service_member *member);
 
 /* Whether the member ended before anything of it could be recorded: it had no session, its parent's
- * did not follow it, and its program is one that is recorded in others. */
+ * did not follow it, and its program is one that is recorded in others. Or its parent's session let
+ * it go, and it ended before it had one of its own. */
 bool ip_service_member_is_missed(const struct ip_service_members *members,
 				 const struct ip_service_member *member);
 
@@ -79,6 +81,10 @@ bool ip_service_member_is_followed_by(const struct ip_service_member *member,
  * that session has not seen it yet. */
 bool ip_service_member_is_let_go(const struct ip_service_members *members,
 				 const struct ip_service_member *member);
+
+/* The session that followed the process has let it go: it is to get one of its own, from again_ns
+ * on. Returns false where there is no such member. */
+bool ip_service_members_let_go(struct ip_service_members *members, pid_t pid, uint64_t again_ns);
 
 /* The session of `by` has ended early: each process that it has followed is to get a session of its
  * own, from again_ns on. */

@@ -23,7 +23,7 @@
 
 #define POLL_MS	    20
 #define LOOK_NS	    20000000ull /* between looks for processes, at least */
-#define LOOK_SHARE  20		/* one part in so many of our time goes to looks */
+#define LOOK_SHARE  20		/* looks take one part in so many of a CPU */
 #define IDLE_NS	    1000000000ull
 #define GROWN_NS    20000000ull /* how long a process has lived when its session begins */
 #define TRIES	    3
@@ -335,8 +335,6 @@ static void stop_all(struct service *s)
 
 		if (m->state == IP_SERVICE_RECORDING)
 			ip_service_worker_stop(&m->worker);
-		if (m->state == IP_SERVICE_WAITING)
-			m->state = IP_SERVICE_LEFT;
 	}
 	s->stopped = true;
 }
@@ -372,6 +370,24 @@ static void start_due(struct service *s, uint64_t now)
 		if (start(s, m, now) < 0)
 			leave(s, m);
 	}
+}
+
+/* Step 3: what sessions have let go. What a look does not find has ended. */
+static int meet_let_go(struct service *s, struct ip_service_worker *w, uint64_t now)
+{
+	for (size_t i = 0; i < w->nlet_go; i++) {
+		const pid_t pid = w->let_go[i];
+
+		if (ip_service_members_let_go(&s->members, pid, now + GROWN_NS))
+			continue;
+		if (look(s, now, false) < 0)
+			return -1;
+		if (!ip_service_members_let_go(&s->members, pid, now + GROWN_NS) && !s->blind &&
+		    s->options->missed)
+			ip_process_set_add(s->options->missed, pid);
+	}
+	w->nlet_go = 0;
+	return 0;
 }
 
 /* Whether the recording's time was over that long ago. */
@@ -423,12 +439,17 @@ static int step(struct service *s)
 			       ? 1
 			       : 0;
 	}
+	for (size_t i = 0; i < s->members.n; i++)
+		if (meet_let_go(s, &s->members.items[i]->worker, now) < 0)
+			return -1;
 	if (ip_service_choice_is_open(&s->options->choice) && now >= s->look_ns &&
 	    (ip_proc_last_pid() != s->last_pid || now >= s->idle_ns)) {
+		const uint64_t began = ip_thread_cpu_ns();
+
 		if (look(s, now, false) < 0)
 			return -1;
 		s->idle_ns = now + IDLE_NS;
-		s->look_ns = now + LOOK_NS + LOOK_SHARE * (ip_now_ns() - now);
+		s->look_ns = now + LOOK_NS + LOOK_SHARE * (ip_thread_cpu_ns() - began);
 	}
 	start_due(s, now);
 	return 1;
@@ -518,6 +539,25 @@ static int record(struct service *s)
 	return ret;
 }
 
+/* Those that their parent's session has let go, and that never had one of their own. Why one could
+ * not be begun is told already. */
+static void tell_let_go(const struct service *s)
+{
+	for (size_t i = 0; i < s->members.n; i++) {
+		const struct ip_service_member *m = s->members.items[i];
+		struct ip_service_process now = m->process;
+
+		if (!m->let_go || m->live_ns)
+			continue;
+		if (!ip_service_process_refresh(&now))
+			note_missed(s, m);
+		else if (m->state == IP_SERVICE_WAITING)
+			ip_notice("pid %d: its own session had not begun when the recording ended: "
+				  "what it did last is not recorded",
+				  m->process.pid);
+	}
+}
+
 /* Why the recording has failed is told already, where it has. */
 static void end_kernel(struct service *s, bool failed)
 {
@@ -556,6 +596,7 @@ int ip_service_record(const struct ip_service_options *options, struct ip_servic
 				break;
 		ip_error("%s", why ? why : "out of memory");
 	}
+	tell_let_go(&s);
 	end_kernel(&s, done < 0);
 	if (done == 0 && (s.failed || (s.sum.kernel_failed && !s.sum.kernel.no_space)))
 		done = 1;

@@ -12,7 +12,8 @@
  *      tried again when it has executed another program or got other users.
  *   3. Where sessions follow forks, a child that a session records already is left to it: the
  *      worker finds that out without touching the child. A child that has become another user is
- *      tried again: its parent's session lets it go when it sees that.
+ *      tried again: its parent's session lets it go when it sees that, and its worker tells us
+ *      (ip_service_worker_say_let_go()). It gets a session of its own, or is told at the end.
  *   4. A worker that was killed may have left live sites: they are put back at once, by the
  *      caller's `restore` in another worker, in its process and in the children that its session
  *      has followed. These children get sessions of their own then, and also where a session that

@@ -18,17 +18,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/file.h"
 
 #define OUTPUT_MAX (64 << 20)
 
-enum word { LIVE, PROGRESS };
+enum word { LIVE, PROGRESS, LET_GO };
 
 struct report {
 	enum word word;
 	bool follows; /* LIVE */
+	pid_t pid;    /* LET_GO */
 	struct ip_service_worker_progress progress;
 };
 
@@ -48,6 +50,13 @@ void ip_service_worker_say_live(int socket, bool follows)
 void ip_service_worker_say_progress(int socket, const struct ip_service_worker_progress *progress)
 {
 	const struct report report = {.word = PROGRESS, .progress = *progress};
+
+	say(socket, &report);
+}
+
+void ip_service_worker_say_let_go(int socket, pid_t pid)
+{
+	const struct report report = {.word = LET_GO, .pid = pid};
 
 	say(socket, &report);
 }
@@ -131,6 +140,10 @@ static void listen_to(struct ip_service_worker *w)
 		w->follows |= report.word == LIVE && report.follows;
 		if (report.word == PROGRESS)
 			w->progress = report.progress;
+		/* without memory the next look for processes finds it */
+		if (report.word == LET_GO &&
+		    ip_array_grow(&w->let_go, w->nlet_go, sizeof(*w->let_go)) == 0)
+			w->let_go[w->nlet_go++] = report.pid;
 	}
 }
 
@@ -211,5 +224,6 @@ void ip_service_worker_release(struct ip_service_worker *worker)
 void ip_service_worker_clear(struct ip_service_worker *worker)
 {
 	ip_service_worker_release(worker);
+	free(worker->let_go);
 	*worker = (struct ip_service_worker){.socket = -1, .out = -1};
 }

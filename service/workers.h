@@ -6,7 +6,7 @@
  *
  *   1. start: fork. The worker ends properly (SIGINT) when this process dies, however it dies.
  *   2. The worker writes whole lines to stderr, and calls work(), which reports by
- * ip_service_worker_say_live() and ip_service_worker_say_progress(), and fills in the result. Its
+ * ip_service_worker_say_live() and those behind it, and fills in the result. Its
  * stdout goes to a file of its own, which is read when it has ended.
  *   3. stop: SIGINT, the same as Ctrl-C, which a terminal sends to all of them at once.
  *   4. poll: takes the reports. A worker that was ended by a signal is told: its target may have
@@ -69,17 +69,23 @@ struct ip_service_worker {
 	bool live;     /* it has said so */
 	bool follows;  /* it has said that it follows forks */
 	bool reported; /* of the caller: its end has been dealt with */
+	/* processes that its session has followed, and follows no longer; the caller takes them
+	 * away by setting nlet_go to 0 */
+	pid_t *let_go;
+	size_t nlet_go;
 	struct ip_service_worker_progress progress;
 	struct ip_service_worker_result *result; /* NULL: it was released */
 };
 
-/* What a worker does. Returns its exit code. socket: for the two functions below. */
+/* What a worker does. Returns its exit code. socket: for the three functions below. */
 typedef int (*ip_service_worker_work)(void *context, pid_t target, int socket,
 				      struct ip_service_worker_result *result);
 
 /* follows: the session follows forks. */
 void ip_service_worker_say_live(int socket, bool follows);
 void ip_service_worker_say_progress(int socket, const struct ip_service_worker_progress *progress);
+/* The session follows this process no longer: it is another user by now. */
+void ip_service_worker_say_let_go(int socket, pid_t pid);
 
 /* Starts a worker. Each needs two descriptors: the soft limit of this process is raised to the hard
  * one. Returns 0, or -1 with an error. */

@@ -52,7 +52,8 @@ int ip_session_begin_collector(struct ip_session *s, uint64_t max_size)
 	ip_collector_set_nice(s->collector,
 			      s->hurries ? s->own_nice : getpriority(PRIO_PROCESS, 0));
 	if (s->options->service)
-		ip_follow_fork_leave_to_others(s->followed);
+		ip_follow_fork_leave_to_others(s->followed, s->options->service->on_let_go,
+					       s->options->context);
 	if (s->options->follow_fork)
 		ip_collector_set_followed(s->collector, ip_follow_fork_is_gone, s->followed);
 	if (ip_control_create(s->area, &s->control) < 0)

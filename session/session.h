@@ -56,6 +56,9 @@ struct ip_session_service {
 	pid_t parent;
 	/* events of the kernel are recorded by each session for itself, not by the service */
 	bool own_kernel;
+	/* the session follows this child no longer, since it has become another user; gets the
+	 * context of the options. NULL: not called */
+	void (*on_let_go)(void *context, pid_t pid);
 };
 
 struct ip_session_options {

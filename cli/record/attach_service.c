@@ -86,6 +86,13 @@ static void tell_live(void *context)
 	ip_service_worker_say_live(c->socket, c->follows);
 }
 
+static void tell_let_go(void *context, pid_t pid)
+{
+	const struct worker_context *c = context;
+
+	ip_service_worker_say_let_go(c->socket, pid);
+}
+
 static void tell_progress(void *context, const struct ip_session_progress *p)
 {
 	const struct worker_context *c = context;
@@ -126,7 +133,8 @@ static int work(void *context, const struct ip_service_task *task, int socket,
 					     .name = task->name,
 					     .written = task->written,
 					     .processes = s->eventful,
-					     .parent = getppid()};
+					     .parent = getppid(),
+					     .on_let_go = tell_let_go};
 	_cleanup_free_ char *dir = NULL;
 
 	if (asprintf(&dir, "%s/%s", session->dir, task->name) < 0)

@@ -85,9 +85,12 @@ void ip_follow_fork_destroy(struct ip_follow_fork *f)
 	free(f);
 }
 
-void ip_follow_fork_leave_to_others(struct ip_follow_fork *f)
+void ip_follow_fork_leave_to_others(struct ip_follow_fork *f,
+				    void (*let_go)(void *context, pid_t pid), void *context)
 {
 	f->others = true;
+	f->let_go = let_go;
+	f->context = context;
 }
 
 void ip_follow_fork_allow(struct ip_follow_fork *f, bool allow)
@@ -193,6 +196,15 @@ static bool has_our_credentials(const struct ip_follow_fork *f, struct ip_fork_c
 	       ip_credentials_of_threads_are(r->pid, &f->credentials, most, &r->credentials_at);
 }
 
+static void tell_differs(const struct ip_follow_fork *f, pid_t pid)
+{
+	ip_notice("pid %d, forked from pid %d, has other credentials than that: it is %s", pid,
+		  f->target->pid,
+		  f->others ? "to be recorded by a session of its own" : "not recorded any more");
+	if (f->let_go)
+		f->let_go(f->context, pid);
+}
+
 /* Step 5: one child in a step of the session, as in step 3. */
 static int let_changed_go(struct ip_follow_fork *f, struct ip_collector *collector, uint64_t now)
 {
@@ -212,11 +224,7 @@ static int let_changed_go(struct ip_follow_fork *f, struct ip_collector *collect
 		if ((!r->differs && has_our_credentials(f, r, most)) || ip_fork_child_has_ended(r))
 			continue;
 		if (!r->differs)
-			ip_notice("pid %d, forked from pid %d, has other credentials than that: it "
-				  "is %s",
-				  r->pid, f->target->pid,
-				  f->others ? "recorded by a session of its own from now on"
-					    : "not recorded any more");
+			tell_differs(f, r->pid);
 		r->differs = true;
 		if (ip_area_lock_patch(f->area, f->target->pid) < 0)
 			return 0;

@@ -38,6 +38,8 @@ struct ip_follow_fork {
 	struct ip_area *area;
 	struct ip_target *target;
 	bool follow, others; /* others: have sessions for what is not followed */
+	void (*let_go)(void *context, pid_t pid); /* with others; may be NULL */
+	void *context;
 	uint64_t deadline_ns;
 	uint64_t inode;	  /* of the area */
 	struct statx exe; /* the file that the target's image is of */

@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/error.h"
+#include "common/now.h"
 #include "hotpatcher/arch/x86_64/regs.h"
 #include "hotpatcher/patch/site_state.h"
 #include "hotpatcher/ptrace/stop.h"
@@ -444,19 +444,11 @@ static size_t look(struct ip_site_monitor *w, struct ip_monitor_piece *piece)
 	return found;
 }
 
-static uint64_t cpu_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
 /* Step 1: looks at the pieces whose time has come. */
 struct ip_patch_result ip_site_monitor_step(struct ip_site_monitor *w, struct ip_trace *trace)
 {
 	struct ip_patch_result result = {0};
-	uint64_t now = ip_now_ns(), began = cpu_ns(), pause, cost = 0, due, stopped = 0;
+	uint64_t now = ip_now_ns(), began = ip_thread_cpu_ns(), pause, cost = 0, due, stopped = 0;
 	size_t suspects = 0;
 
 	if (!w || !w->npieces || now < w->next_ns)
@@ -485,7 +477,7 @@ struct ip_patch_result ip_site_monitor_step(struct ip_site_monitor *w, struct ip
 		/* a stop that failed has held the target as well */
 		stopped = result.transient ? ip_now_ns() - settling : result.stop_ns;
 	}
-	cost = SHARE * (cpu_ns() - began);
+	cost = SHARE * (ip_thread_cpu_ns() - began);
 	if (cost < STOP_SHARE * stopped)
 		cost = STOP_SHARE * stopped;
 	w->next_ns = now + (pause > cost ? pause : cost);

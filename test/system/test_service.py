@@ -254,6 +254,33 @@ def test_those_that_end_too_soon_are_told(me, programs, targets):
     os.kill(server.pid, signal.SIGKILL)  # it is not to find that workers have ended
 
 
+def test_each_that_becomes_another_user_is_recorded_or_told(me, programs, targets):
+    """Its parent's session says that it has let it go: from then on a session of its own records
+    it, or one line says that none did.
+    """
+    if me.uid:
+        pytest.skip("only root can become another user")
+    server = Server(me, programs, targets)
+    directory = me.dir() / "trace"
+    proc = me.start_iprobe("attach", server.pid, "--children", "-o", directory)
+    memory.wait_until_live(server.pid, proc)
+    assert server.say("as 65534") == "done"
+    for i in range(24):
+        new = server.fork()
+        time.sleep(0.02 + 0.01 * (i % 4))  # it is let go meanwhile, mostly
+        os.kill(new, signal.SIGKILL)
+    proc.send_signal(signal.SIGINT)
+    _, err = proc.communicate(timeout=60)
+    assert proc.returncode == 0, err
+    let_go = {int(pid) for pid in re.findall(r"pid (\d+), forked from .* by a session of its", err)}
+    assert let_go, err
+    told = re.findall(r"(\d+) process(?:es)? \([0-9, .]+\) ended before .* own session", err)
+    # some have ended before that session saw it, and a look for processes did see it
+    own = listed(directory) - {server.pid}
+    assert len(let_go - own) <= sum(map(int, told)) <= 24 - len(own), err
+    os.kill(server.pid, signal.SIGKILL)  # it is not to find that workers have ended
+
+
 def test_children_where_times_come_from_the_kernel(actor, programs, targets):
     """Such sessions do not follow forks: a new worker gets one of its own."""
     server = Server(actor, programs, targets)

@@ -140,6 +140,34 @@ static void test_parent_that_executes_itself(void **state)
 	assert_false(ip_service_member_is_let_go(&members, child));
 }
 
+static void test_let_go(void **state)
+{
+	struct ip_service_member *child;
+
+	(void)state;
+	record_parent();
+	child = meet_child(7, 6 * SECOND, 7);
+	child->process.exe = 3;
+	members.items[0]->process.exe = 3;
+	ip_service_member_set_followed(&members, child);
+	assert_false(ip_service_member_is_missed(&members, child));
+	assert_false(ip_service_members_let_go(&members, 3, 30));
+	assert_true(ip_service_members_let_go(&members, 2, 30));
+	assert_int_equal(child->state, IP_SERVICE_WAITING);
+	assert_int_equal(child->again_ns, 30);
+	assert_true(child->freed);
+	/* nothing told us yet that it is another user, and none of it is in its parent's trace */
+	assert_true(ip_service_member_is_missed(&members, child));
+	child->live_ns = 7 * SECOND_NS;
+	assert_false(ip_service_member_is_missed(&members, child));
+	/* its own session may have begun sooner */
+	child->state = IP_SERVICE_RECORDING;
+	assert_true(ip_service_members_let_go(&members, 2, 40));
+	assert_int_equal(child->state, IP_SERVICE_RECORDING);
+	look(NULL, 0);
+	assert_false(ip_service_members_let_go(&members, 2, 50));
+}
+
 static void test_whose_session(void **state)
 {
 	struct ip_service_member *parent = record_parent(), *child, other = {0};
@@ -171,6 +199,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_followed, end),
 		cmocka_unit_test_teardown(test_another_user, end),
 		cmocka_unit_test_teardown(test_parent_that_executes_itself, end),
+		cmocka_unit_test_teardown(test_let_go, end),
 		cmocka_unit_test_teardown(test_whose_session, end),
 	};
 
