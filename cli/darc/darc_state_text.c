@@ -27,9 +27,11 @@ void cli_darc_kept_text(const struct cli_darc_state *s)
 	ip_print(stdout,
 		 "It was resumed at level %" PRIu32 ", and has not decided anything since.\n",
 		 s->level);
+	if (s->ncauses)
+		ip_print(stdout, "\n");
 	for (size_t i = 0; i < s->ncauses; i++) {
-		ip_print(stdout, "%sKept, %.0f %% of the calls then, %s: ", i ? "" : "\n",
-			 100 * s->causes[i].share, s->causes[i].kind);
+		ip_print(stdout, "Kept, %.0f %% of the calls then, %s: ", 100 * s->causes[i].share,
+			 s->causes[i].kind);
 		print_path(s, s->causes[i].node);
 		ip_print(stdout, "\n");
 	}

@@ -287,7 +287,10 @@ static int print_cause(const struct cli_darc *d, size_t cause)
 		if (print_node(d, path[i], i) < 0)
 			return -1;
 	indent = (s->ranges[1].most ? 21 : 11) + 2 * (int)n;
-	if (c->stop == IP_DARC_DEPTH)
+	if (c->stop == IP_DARC_DEPTH && s->state == IP_DARC_IN_PROGRESS)
+		ip_print(stdout, "%*sthe search was ended before it looked below this\n", indent,
+			 "");
+	else if (c->stop == IP_DARC_DEPTH)
 		ip_print(stdout, "%*sthe search ends here: --depth %u\n", indent, "",
 			 s->options.depth);
 	else if (c->stop == IP_DARC_PREEMPTED)
@@ -430,10 +433,10 @@ int cli_darc_variance_text(const struct cli_darc *d)
 		ip_print(stdout, "\n");
 		shown++;
 	}
+	if (v->npairs)
+		ip_print(stdout, "\nTwice the covariances, of the variance:\n");
 	for (size_t i = 0; i < v->npairs && i < NODES_SHOWN; i++)
-		ip_print(stdout, "%s%6.1f%%  %s and %s vary together\n",
-			 i ? "" : "\nTwice the covariances, of the variance:\n",
-			 100 * v->pairs[i].share, name_of(d, v->pairs[i].a),
-			 name_of(d, v->pairs[i].b));
+		ip_print(stdout, "%6.1f%%  %s and %s vary together\n", 100 * v->pairs[i].share,
+			 name_of(d, v->pairs[i].a), name_of(d, v->pairs[i].b));
 	return 0;
 }

@@ -96,6 +96,36 @@ def test_nothing_else_writes_to_the_terminal(root):
     assert not wrong, "\n".join(wrong)
 
 
+def arguments_of(text, at):
+    """Of the call whose parenthesis opens at `at`; strings as they are."""
+    found, depth, begin = [], 0, at + 1
+    for m in re.finditer(r'"(?:[^"\\\n]|\\.)*"|[(),]', text[at:]):
+        if m.group() == "(":
+            depth += 1
+        elif m.group() == ")" and depth == 1:
+            return [*found, text[begin : at + m.start()]]
+        elif m.group() == ")":
+            depth -= 1
+        elif m.group() == "," and depth == 1:
+            found.append(text[begin : at + m.start()])
+            begin = at + m.end()
+    return found
+
+
+def test_arguments_have_no_newlines(root):
+    """They would be printed as \\x0a."""
+    wrong = []
+    for path in sources(root, "cli", "analysis", *LIBRARIES):
+        text = path.read_text(encoding="utf-8")
+        wrong += [
+            f"{path.relative_to(root)}: {' '.join(argument.split())}"
+            for m in re.finditer(r"\bip_print\(", text)
+            for argument in arguments_of(text, m.end() - 1)[2:]
+            if re.search(r'"[^"]*(?<!\\)\\n', argument)
+        ]
+    assert not wrong, "\n".join(wrong)
+
+
 @pytest.mark.parametrize("program", ["iprobe", "fperf", "iprobed"])
 def test_no_object_of_a_command_calls_stdio(root, program):
     """What macros may have hidden from the others."""

@@ -287,6 +287,19 @@ def test_ended_at_the_begin_of_a_level(root, endless, place, level):
     assert is_as_on_disk(root, pid)
 
 
+def test_ended_early_is_not_said_to_be_the_depth_that_was_asked_for(root, endless, place):
+    program, pid = endless(0)
+    assert len(program.path) > 3, program.path
+    process = root.popen([root.iprobe_path, "darc", "-f", "serve", str(pid)], env=place)
+    while "level 3" not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    done = last_words(process)
+    assert done.returncode == 0 and "Root cause of" in done.stdout, repr(done)
+    assert "ended before it looked below" in done.stdout, repr(done)
+    assert "--depth" not in done.stdout, repr(done)
+
+
 def test_another_session(root, endless, place):
     """One that is there is not changed."""
     _, pid = endless(0)
