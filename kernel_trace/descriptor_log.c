@@ -20,6 +20,7 @@
 #include "common/error.h"
 #include "common/now.h"
 #include "common/proc.h"
+#include "common/trace/call_path.h"
 #include "common/trace/kernel_format.h"
 #include "common/trace/trace_format.h"
 #include "kernel_trace/descriptor_name.h"
@@ -31,6 +32,9 @@
 #define NUMBERS	     4096    /* of descriptors, of which times are kept one by one */
 #define LOOK_NS                                                                                    \
 	5000000ull /* of the CPU: the most that a look takes; the buffers fill up meanwhile */
+
+#define PATHS_MOST	   (96u << 20) /* bytes of lines of paths */
+#define SEGMENT_PATHS_MOST (1u << 20)  /* of a segment */
 
 /* A descriptor that was made. fd -1: several were, whose numbers are in the thread's memory. */
 struct made {
@@ -58,6 +62,8 @@ struct ip_descriptor_log {
 	char *text;
 	size_t size;
 	uint64_t bytes;
+	uint64_t paths_left; /* bytes */
+	uint64_t paths_from; /* TSC: from then on paths are missing; 0: none is */
 	struct ip_descriptor_names *names;
 	/* sockets that are being connected, and opens of files: what they are is known when the
 	 * call returns */
@@ -113,6 +119,7 @@ struct ip_descriptor_log *ip_descriptor_log_open(int dir, bool in_segments, uint
 	log->in_segments = in_segments;
 	log->segment = segment;
 	log->kept = kept;
+	log->paths_left = in_segments ? SEGMENT_PATHS_MOST : PATHS_MOST;
 	if (open_out(log) == 0)
 		return log;
 	ip_descriptor_names_destroy(log->names);
@@ -181,6 +188,7 @@ int ip_descriptor_log_cut(struct ip_descriptor_log *log, uint32_t segment)
 	fclose(ip_steal_ptr(log->out));
 	free(ip_steal_ptr(log->text));
 	log->segment = segment;
+	log->paths_left = SEGMENT_PATHS_MOST;
 	return open_out(log);
 }
 
@@ -420,5 +428,32 @@ int ip_descriptor_log_write(struct ip_descriptor_log *log)
 			put(log, m->tsc, m->pid, m->fd, m->kind, m->text);
 	}
 	log->n = left;
+	return check(log);
+}
+
+static void put_path(struct ip_descriptor_log *log, const struct ip_call_path *path)
+{
+	const uint64_t bytes = ip_call_path_write(log->out, path);
+
+	log->bytes += bytes;
+	log->paths_left -= bytes < log->paths_left ? bytes : log->paths_left;
+}
+
+void ip_descriptor_log_path(struct ip_descriptor_log *log, const struct ip_call_path *path)
+{
+	const struct ip_call_path gap = {.tsc = log->paths_from, .address = path->tsc};
+
+	if (!log->paths_left) {
+		log->paths_from = log->paths_from ? log->paths_from : path->tsc;
+		return;
+	}
+	if (log->paths_from) /* the segment before had no room for them */
+		put_path(log, &gap);
+	log->paths_from = 0;
+	put_path(log, path);
+}
+
+int ip_descriptor_log_paths_end(struct ip_descriptor_log *log)
+{
 	return check(log);
 }

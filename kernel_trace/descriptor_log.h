@@ -27,6 +27,7 @@
 
 #define IP_DESCRIPTORS_MOST 256u
 
+struct ip_call_path;
 struct ip_descriptor_log;
 
 struct ip_kernel_segments;
@@ -60,5 +61,12 @@ bool ip_descriptor_log_look(struct ip_descriptor_log *log);
 void ip_descriptor_log_give_up(struct ip_descriptor_log *log);
 /* Step 4. Returns 0, or -1 with an error. */
 int ip_descriptor_log_write(struct ip_descriptor_log *log);
+
+/* Notes a path that a system call was given, as the file has them: a line of its own kind. Of a
+ * segment, and of a trace without, so much is noted that readers can take all of it; what comes
+ * then is a gap. */
+void ip_descriptor_log_path(struct ip_descriptor_log *log, const struct ip_call_path *path);
+/* Behind the last of some paths. Returns 0, or -1 with an error. */
+int ip_descriptor_log_paths_end(struct ip_descriptor_log *log);
 
 #endif

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct ip_call_path;
+
 /* Takes events in the place of files, by the thread that records. A negative value ends the
  * recording. */
 struct ip_kernel_sink {
@@ -19,6 +21,9 @@ struct ip_kernel_sink {
 	/* So many events of the CPU were lost behind the last one: of all processes, or of the
 	 * targets. */
 	int (*lost)(void *context, bool all, uint32_t cpu, uint64_t n);
+	/* A path that a system call was given, or a gap in them. Those of calls that returned
+	 * before until() have come by then. NULL: paths are not recorded. */
+	int (*path)(void *context, const struct ip_call_path *path);
 	/* All events before tsc have come. */
 	int (*until)(void *context, uint64_t tsc);
 	/* The thread that records has failed, and ends. NULL: nobody is told but who asks. */

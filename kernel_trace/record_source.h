@@ -37,6 +37,8 @@ struct ip_record_source {
 	const struct ip_record_source_ops *ops;
 };
 
+struct ip_thread_filter;
+
 struct ip_record_source_ops {
 	const char *name; /* as --kernel-source has it */
 	/* TSC ticks by which times of records may be wrong, beside those of hooks. */
@@ -58,6 +60,9 @@ struct ip_record_source_ops {
 	 * it. Returns 1: they are not known. */
 	int (*list)(const struct ip_record_source *source, int (*each)(void *context, pid_t tid),
 		    void *context);
+	/* The set of these threads, which programs of BPF keep; NULL, also the operation: there is
+	 * none. The source owns it. */
+	struct ip_thread_filter *(*threads)(const struct ip_record_source *source);
 	int (*switch_on)(struct ip_record_source *source, enum ip_record_part part);
 	/* Nothing more is recorded, of any part. */
 	int (*switch_off)(struct ip_record_source *source);

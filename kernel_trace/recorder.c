@@ -162,6 +162,8 @@ static int finish(struct ip_kernel_recorder *r)
 	const uint64_t now = ip_clock_now();
 	int more;
 
+	if (ip_kernel_recorder_drain_paths(r) < 0)
+		return -1;
 	do
 		more = ip_kernel_recorder_drain(r);
 	while (more > 0);
@@ -186,6 +188,7 @@ static int finish(struct ip_kernel_recorder *r)
  */
 static void remove_own(struct ip_kernel_recorder *r)
 {
+	ip_path_ring_destroy(ip_steal_ptr(r->paths));
 	if (r->source)
 		r->source->ops->destroy(r->source);
 	r->source = NULL;
@@ -281,6 +284,8 @@ void ip_kernel_recorder_leave(const struct ip_kernel_recorder *r)
 		ip_worker_recorder_leave(r->worker);
 	if (r && r->source)
 		r->source->ops->leave(r->source);
+	if (r)
+		ip_path_ring_leave(r->paths);
 	if (r && r->tracefs.fd >= 0)
 		close(r->tracefs.fd);
 	tracefs_set_tracing_dir(NULL);

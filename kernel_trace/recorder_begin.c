@@ -151,6 +151,16 @@ static int make_source(struct ip_kernel_recorder *r, const struct ip_kernel_opti
 	return r->source ? 0 : -1;
 }
 
+/* Paths are what they can be without: a kernel that loads no program of ours leaves addresses. */
+static void make_paths(struct ip_kernel_recorder *r)
+{
+	const struct ip_record_source_ops *ops = r->source->ops;
+
+	if (r->groups >> IP_KERNEL_GROUP_SYSCALLS & 1 && (!r->sink || r->sink->path))
+		r->paths = ip_path_ring_create(r->layout,
+					       ops->threads ? ops->threads(r->source) : NULL);
+}
+
 int ip_kernel_recorder_create(const struct ip_kernel_options *options, int dir,
 			      struct ip_kernel_recorder **ret)
 {
@@ -209,6 +219,7 @@ int ip_kernel_recorder_create(const struct ip_kernel_options *options, int dir,
 		if (!r->descriptors)
 			goto fail;
 	}
+	make_paths(r);
 	*ret = r;
 	return 0;
 fail:

@@ -15,6 +15,7 @@
 #include "kernel_trace/kernel_probes.h"
 #include "kernel_trace/kernel_segments.h"
 #include "kernel_trace/kernel_stream.h"
+#include "kernel_trace/perf/path_ring.h"
 #include "kernel_trace/record_source.h"
 #include "kernel_trace/recorder.h"
 #include "kernel_trace/tracefs_place.h"
@@ -82,6 +83,7 @@ struct ip_kernel_recorder {
 	uint64_t told;	 /* the sink was: up to when all events have come */
 	struct ip_kernel_stream state;
 	struct ip_descriptor_log *descriptors; /* NULL: no system calls are recorded */
+	struct ip_path_ring *paths;	       /* NULL: none are recorded */
 	uint64_t flushed_ns;
 	pthread_t thread;
 	bool runs, stop; /* stop: atomic */
@@ -99,6 +101,8 @@ struct ip_kernel_recorder {
 void *ip_kernel_recorder_run(void *context);
 /* Takes what is in all buffers. 1: there is more; 0; -1 with an error. */
 int ip_kernel_recorder_drain(struct ip_kernel_recorder *r);
+/* Takes the paths that have come. Returns 0, or -1 with an error. */
+int ip_kernel_recorder_drain_paths(struct ip_kernel_recorder *r);
 /* What was recorded up to now becomes the statistics. */
 void ip_kernel_recorder_count(struct ip_kernel_recorder *r);
 /* Writes what is gathered. Returns 0, or -1 with an error. */

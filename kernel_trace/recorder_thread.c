@@ -21,6 +21,7 @@
 #define NAP_MS	     200
 #define NAP_LEAST_MS 4
 #define FLUSH_NS     1000000000ull
+#define PATH_TICKS   2000000u
 
 /* Events of a buffer were lost. The total may be no greater than before: readers must see each
  * loss.
@@ -96,11 +97,30 @@ int ip_kernel_recorder_drain(struct ip_kernel_recorder *r)
 	return more;
 }
 
+static int take_path(void *context, const struct ip_call_path *path)
+{
+	struct ip_kernel_recorder *r = context;
+
+	if (r->sink)
+		return r->sink->path(r->sink->context, path);
+	ip_descriptor_log_path(r->descriptors, path);
+	return 0;
+}
+
+int ip_kernel_recorder_drain_paths(struct ip_kernel_recorder *r)
+{
+	if (!r->paths)
+		return 0;
+	if (ip_path_ring_drain(r->paths, ip_clock_now(), take_path, r) < 0)
+		return -1;
+	return r->descriptors ? ip_descriptor_log_paths_end(r->descriptors) : 0;
+}
+
 /* Takes what is in all buffers, and looks at descriptors that were made: then *nap becomes short.
  * As drain(). */
 static int turn(struct ip_kernel_recorder *r, int *nap)
 {
-	int more = ip_kernel_recorder_drain(r);
+	int more = ip_kernel_recorder_drain_paths(r) < 0 ? -1 : ip_kernel_recorder_drain(r);
 
 	if (more < 0 || !r->descriptors || !ip_descriptor_log_look(r->descriptors))
 		return more;
@@ -167,6 +187,8 @@ static int take_in(struct ip_kernel_recorder *r, pid_t pid)
 	if (target && !r->limited && r->source->ops->switch_on(r->source, IP_RECORD_TARGET) < 0)
 		return -1;
 	r->limited = true;
+	if (r->paths && ip_path_ring_add(r->paths, pid) < 0)
+		return -1;
 	if (add_target(r, pid) < 0)
 		return -1;
 	if (ip_begin_states_write(&r->state, pid, calls) < 0)
@@ -268,6 +290,8 @@ void *ip_kernel_recorder_run(void *context)
 		nap = 2 * nap < NAP_MS ? 2 * nap : NAP_MS;
 		errno = 0;
 		before = ip_clock_now() - r->source->ops->imprecision;
+		if (r->sink && r->paths) /* a path may come a moment after its call's return */
+			before -= PATH_TICKS;
 		events = r->stats.events; /* nobody else writes it */
 		more = turn(r, &nap);
 		if (more < 0 || ip_kernel_recorder_tell(r, before) < 0 ||

@@ -15,6 +15,7 @@
 
 #include "analysis/syscalls/syscall_flags.h"
 #include "analysis/syscalls/syscall_set.h"
+#include "analysis/wait/descriptors/call_paths.h"
 #include "common/arch/syscalls.h"
 
 /* Text that is written piece by piece, and cut off where the memory ends. */
@@ -38,7 +39,7 @@ static void put_descriptor(struct text *t, const struct ip_syscall_call *call,
 			   const struct ip_syscall_descriptors *descriptors, int32_t fd,
 			   uint64_t tsc)
 {
-	const char *is = descriptors && fd >= 0
+	const char *is = descriptors && descriptors->find && fd >= 0
 				 ? descriptors->find(descriptors->context, call->tid, fd, tsc)
 				 : NULL;
 
@@ -55,13 +56,41 @@ static void put_hex(struct text *t, uint64_t value)
 	put(t, value ? "0x%" PRIx64 : "%" PRIu64, value);
 }
 
+const char *ip_syscall_path(const struct ip_call_paths *paths, const struct ip_syscall_call *call,
+			    unsigned argument)
+{
+	const struct ip_call_path key = {.tid = call->tid,
+					 .number = call->number,
+					 .argument = argument,
+					 .address = call->arguments[argument]};
+
+	return ip_call_paths_find(paths, &key, call->begin, call->end);
+}
+
+/* In quotes, as strace has it. Control characters are '?', as in a trace. */
+static void put_path(struct text *t, const char *path)
+{
+	put(t, "\"");
+	for (; *path; path++)
+		put(t, "%s%c", *path == '"' || *path == '\\' ? "\\" : "",
+		    (unsigned char)*path < ' ' || *path == 0x7f ? '?' : *path);
+	put(t, "\"");
+}
+
 static void put_argument(struct text *t, const struct ip_syscall_call *call, unsigned i,
 			 const char *name, const struct ip_syscall_descriptors *descriptors)
 {
 	const struct ip_syscall_argument how = ip_syscall_argument_of(call->number, name);
 	const uint64_t value = call->arguments[i];
+	const char *path = descriptors && descriptors->path
+				   ? descriptors->path(descriptors->context, call, i)
+				   : NULL;
 	char names[256];
 
+	if (path) {
+		put_path(t, path);
+		return;
+	}
 	switch (how.format) {
 	case IP_SYSCALL_INT:
 		put(t, "%d", (int32_t)value);

@@ -12,8 +12,9 @@
 #include "analysis/syscalls/syscall_set.h"
 #include "common/json.h"
 #include "common/print.h"
+#include "common/trace/call_path.h"
 
-#define TEXT_MAX 2048
+#define TEXT_MAX (3 * IP_CALL_PATH_MOST) /* of two paths */
 
 static int64_t ns_of(const struct cli_syscalls_list *list, int64_t ticks)
 {

@@ -22,6 +22,7 @@
 #include "cli/record/daemon_events.h"
 #include "cli/screen/screen.h"
 #include "cli/syscalls/list_output.h"
+#include "cli/syscalls/live_paths.h"
 #include "cli/syscalls/live_processes.h"
 #include "cli/syscalls/process_names.h"
 #include "cli/syscalls/syscalls_list.h"
@@ -53,7 +54,10 @@ struct live {
 	uint64_t began;			 /* TSC: of the recording */
 	uint64_t end_ns;		 /* CLOCK_MONOTONIC; UINT64_MAX: there is none */
 	struct cli_syscalls_list list;
-	struct cli_list_output output; /* of it: of the recorder's thread until that has ended */
+	struct cli_live_paths paths; /* of calls that are to be listed */
+	struct ip_syscall_descriptors texts;
+	struct cli_list_output output; /* of it, and paths: of the recorder's thread until that
+					  has ended */
 	size_t listed;
 	bool enough; /* atomic: as many were listed as are wanted */
 	/* Under the lock: the recorder's thread changes them. */
@@ -138,14 +142,23 @@ static int on_lost(void *context, bool all, uint32_t cpu, uint64_t n)
 	return ip_event_order_lose(live->order, live->events.reader && all, cpu, n);
 }
 
+static int on_path(void *context, const struct ip_call_path *path)
+{
+	struct live *live = context;
+
+	return cli_live_paths_add(&live->paths, path);
+}
+
 static int on_until(void *context, uint64_t tsc)
 {
 	struct live *live = context;
 	int ret;
 
+	cli_live_paths_sort(&live->paths);
 	pthread_mutex_lock(&live->lock);
 	ret = ip_event_order_until(live->order, tsc);
 	pthread_mutex_unlock(&live->lock);
+	cli_live_paths_forget(&live->paths, tsc);
 	return ret < 0 ? ret : cli_list_output_write(&live->output);
 }
 
@@ -175,7 +188,10 @@ static int begin(struct live *live)
 	ip_syscall_reader_expect_scheduler(live->reader);
 	if (live->options->by == CLI_SYSCALLS_BY_PROCESS)
 		ip_syscall_reader_ask_process(live->reader, process_of);
-	live->list = (struct cli_syscalls_list){.start = live->start.tsc,
+	live->texts = (struct ip_syscall_descriptors){.path = cli_live_paths_find,
+						      .context = &live->paths};
+	live->list = (struct cli_syscalls_list){.descriptors = &live->texts,
+						.start = live->start.tsc,
 						.realtime_ns = live->start.realtime_ns,
 						.hz = live->options->list ? hz_of(live) : 0,
 						.json = live->options->json,
@@ -421,8 +437,11 @@ static int finish(struct live *live, int watched)
 int cli_syscalls_live(const struct ip_service_choice *choice, const struct cli_syscalls_options *o)
 {
 	struct live live = {.options = o, .events.connection = -1};
-	const struct ip_kernel_sink sink = {
-		.event = on_event, .lost = on_lost, .until = on_until, .context = &live};
+	const struct ip_kernel_sink sink = {.event = on_event,
+					    .lost = on_lost,
+					    .path = o->list ? on_path : NULL,
+					    .until = on_until,
+					    .context = &live};
 	const bool on_screen =
 		!o->list && !o->json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 	bool failed;
@@ -444,6 +463,7 @@ int cli_syscalls_live(const struct ip_service_choice *choice, const struct cli_s
 	ip_event_order_destroy(live.order);
 	ip_syscall_sums_clear(&live.sums);
 	cli_process_names_clear(&live.names);
+	cli_live_paths_clear(&live.paths);
 	cli_list_output_clear(&live.output);
 	cli_live_processes_clear(&live.processes);
 	return ret < 0 ? ret : failed;

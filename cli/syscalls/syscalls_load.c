@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 
 #include "analysis/syscalls/syscall_callers.h"
+#include "analysis/syscalls/syscall_text.h"
 #include "cli/trace_args.h"
 #include "common/array.h"
 #include "common/error.h"
@@ -319,4 +320,11 @@ const char *cli_syscalls_descriptor(void *context, int32_t tid, int32_t fd, uint
 		pid ? ip_descriptors_find(&t->descriptors, pid, fd, tsc) : NULL;
 
 	return d ? d->text : NULL;
+}
+
+const char *cli_syscalls_path(void *context, const struct ip_syscall_call *call, unsigned argument)
+{
+	const struct cli_syscalls_trace *t = context;
+
+	return ip_syscall_path(&t->descriptors.paths, call, argument);
 }

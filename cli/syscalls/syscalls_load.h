@@ -61,4 +61,7 @@ uint32_t cli_syscalls_process_of(const struct cli_syscalls_trace *t, int32_t tid
 /* What a descriptor was; NULL: not known. context: struct cli_syscalls_trace. */
 const char *cli_syscalls_descriptor(void *context, int32_t tid, int32_t fd, uint64_t tsc);
 
+/* The path that an argument of a call was; NULL: not known. context: struct cli_syscalls_trace. */
+const char *cli_syscalls_path(void *context, const struct ip_syscall_call *call, unsigned argument);
+
 #endif

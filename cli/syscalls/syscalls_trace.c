@@ -261,7 +261,8 @@ static int by_length(const void *left, const void *right)
 
 static int print_list(struct cli_syscalls_trace *t)
 {
-	const struct ip_syscall_descriptors descriptors = {cli_syscalls_descriptor, t};
+	const struct ip_syscall_descriptors descriptors = {cli_syscalls_descriptor,
+							   cli_syscalls_path, t};
 	const struct ip_recording *s = t->trace->session;
 	const struct cli_syscalls_list list = {.out = stdout,
 					       .descriptors = &descriptors,

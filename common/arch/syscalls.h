@@ -22,6 +22,8 @@ struct ip_syscall {
 const struct ip_syscall *ip_syscall_find(uint64_t number);
 /* Whether what a system call returns, where it is no error, is a descriptor. */
 bool ip_syscall_returns_descriptor(uint64_t number);
+/* Which arguments of a system call are paths: a bit 1 << I for each, of two at most. */
+unsigned ip_syscall_path_arguments(uint64_t number);
 /* All numbers of the table are below this one. */
 unsigned ip_syscall_end(void);
 

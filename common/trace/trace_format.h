@@ -24,7 +24,9 @@
  *   DIR/iprobe/descriptors  with kernel events: what descriptors of the target were, as far as was
  *                           seen. Lines "TSC<TAB>PID<TAB>FD<TAB>KIND<TAB>TEXT": from TSC on the
  *                           descriptor FD of the process was TEXT, until a later line tells of it
- *                           again. KIND is what waiting for it is called (file, socket, pipe...)
+ *                           again. KIND is what waiting for it is called (file, socket, pipe...).
+ *                           Lines of the kind path are those of paths that system calls were
+ *                           given (common/trace/call_path.h)
  *   DIR/iprobe/kernel_functions  with functions of the kernel (--kernel-functions): their names
  *                           (common/trace/kernel_functions.h)
  *   DIR/iprobe/counts       text, if functions were counted or their durations measured

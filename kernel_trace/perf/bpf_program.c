@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -60,7 +61,7 @@ static void put_end(struct ip_bpf_program *p)
 
 int ip_bpf_load(struct ip_bpf_program *p, const char *name)
 {
-	union bpf_attr attr = {.prog_type = BPF_PROG_TYPE_TRACEPOINT,
+	union bpf_attr attr = {.prog_type = p->type,
 			       .insns = (uintptr_t)p->insns,
 			       /* bpf_perf_event_output() asks for it; the program is ours */
 			       .license = (uintptr_t) "Dual MIT/GPL"};
@@ -81,10 +82,19 @@ int ip_bpf_load(struct ip_bpf_program *p, const char *name)
 	return fd;
 }
 
+int ip_bpf_attach_raw(int program, const char *tracepoint)
+{
+	union bpf_attr attr = {
+		.raw_tracepoint = {.name = (uintptr_t)tracepoint, .prog_fd = program}};
+	const int fd = bpf(BPF_RAW_TRACEPOINT_OPEN, &attr);
+
+	return fd < 0 ? ip_error_errno("cannot attach a BPF program to %s", tracepoint) : fd;
+}
+
 int ip_bpf_map(enum bpf_map_type type, unsigned value_size, unsigned entries, unsigned flags)
 {
 	union bpf_attr attr = {.map_type = type,
-			       .key_size = 4,
+			       .key_size = type == BPF_MAP_TYPE_RINGBUF ? 0 : 4,
 			       .value_size = value_size,
 			       .max_entries = entries,
 			       .map_flags = flags};
@@ -102,6 +112,35 @@ int ip_bpf_map_set(int map, uint32_t key, const void *value)
 	union bpf_attr attr = {.map_fd = map, .key = (uintptr_t)&key, .value = (uintptr_t)value};
 
 	return bpf(BPF_MAP_UPDATE_ELEM, &attr);
+}
+
+static unsigned possible_cpus(void)
+{
+	_cleanup_fclose_ FILE *file = fopen("/sys/devices/system/cpu/possible", "re");
+	char text[256] = "";
+	const char *last;
+
+	if (!file || !fgets(text, sizeof(text), file))
+		return 0;
+	last = strrchr(text, '-') ? strrchr(text, '-') : strrchr(text, ',');
+	return strtoul(last ? last + 1 : text, NULL, 10) + 1;
+}
+
+uint64_t ip_bpf_percpu_sum(int map, size_t size, size_t offset)
+{
+	const unsigned cpus = possible_cpus();
+	const uint32_t first = 0;
+	_cleanup_free_ uint8_t *values = calloc(cpus + 1, (size + 7) / 8 * 8);
+	union bpf_attr attr = {.map_fd = map, .key = (uintptr_t)&first, .value = (uintptr_t)values};
+	uint64_t sum = 0, one;
+
+	if (!values || !cpus || bpf(BPF_MAP_LOOKUP_ELEM, &attr) < 0)
+		return 0;
+	for (unsigned i = 0; i < cpus; i++) {
+		memcpy(&one, values + i * ((size + 7) / 8 * 8) + offset, sizeof(one));
+		sum += one;
+	}
+	return sum;
 }
 
 static int get_info(int program, struct bpf_prog_info *ret)

@@ -7,12 +7,14 @@
 
 #include <linux/bpf.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#define IP_BPF_INSNS 128u
+#define IP_BPF_INSNS 192u
 #define IP_BPF_EXITS 8u
 
 struct ip_bpf_program {
+	enum bpf_prog_type type;
 	struct bpf_insn insns[IP_BPF_INSNS];
 	unsigned n;			      /* more than there is room for: it cannot be loaded */
 	unsigned exits[IP_BPF_EXITS], nexits; /* jumps to the end */
@@ -27,14 +29,20 @@ void ip_bpf_call(struct ip_bpf_program *p, enum bpf_func_id function);
 /* Jumps to the end if reg == 0. */
 void ip_bpf_exit_unless(struct ip_bpf_program *p, uint8_t reg);
 
-/* Appends the end, which returns 1, and loads the program, for tracepoints. Returns its descriptor,
- * or -1 with an error. */
+/* Appends the end, which returns 1, and loads the program. Returns its descriptor, or -1 with an
+ * error. */
 int ip_bpf_load(struct ip_bpf_program *p, const char *name);
+/* Attaches a program of the type BPF_PROG_TYPE_RAW_TRACEPOINT. Returns the descriptor that keeps it
+ * there, or -1 with an error. */
+int ip_bpf_attach_raw(int program, const char *tracepoint);
 
 /* Makes a map. Returns its descriptor, or -1 with an error. */
 int ip_bpf_map(enum bpf_map_type type, unsigned value_size, unsigned entries, unsigned flags);
 /* Sets an entry of a map whose keys are 32 bits. Returns 0, or -1 with errno. */
 int ip_bpf_map_set(int map, uint32_t key, const void *value);
+/* The sum of a 64-bit number, at an offset in the first entry of a BPF_MAP_TYPE_PERCPU_ARRAY, over
+ * all CPUs. size: of an entry. 0 where it cannot be read. */
+uint64_t ip_bpf_percpu_sum(int map, size_t size, size_t offset);
 
 /* The number of a loaded program, by its descriptor; 0: it is not known. */
 uint32_t ip_bpf_id(int program);

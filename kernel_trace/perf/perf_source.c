@@ -186,6 +186,11 @@ static int list(const struct ip_record_source *source, int (*each)(void *context
 	return ip_thread_filter_list(of(source)->filter, each, context);
 }
 
+static struct ip_thread_filter *threads(const struct ip_record_source *source)
+{
+	return of(source)->filter;
+}
+
 /* Events go on and off one after the other, which takes long where BPF programs are among them: a
  * part has all that is of one time, or nothing. */
 static int switch_on(struct ip_record_source *source, enum ip_record_part part)
@@ -336,6 +341,7 @@ struct ip_record_source *ip_perf_source_create(const struct ip_event_layout *lay
 							.enable = enable,
 							.limit = limit,
 							.list = list,
+							.threads = threads,
 							.switch_on = switch_on,
 							.switch_off = switch_off,
 							.poll_fd = poll_fd,

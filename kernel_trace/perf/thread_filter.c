@@ -28,8 +28,6 @@
 #include "kernel_trace/record_source.h"
 #include "kernel_trace/thread_list.h"
 
-/* Names of programs begin so; then come the pid, and f, e or r: fork, exit, record. */
-#define PROGRAMS    "iprobe_"
 #define TIDS_MOST   (4u << 20) /* PID_MAX_LIMIT of the kernel */
 #define WORDS	    (TIDS_MOST / 64)
 #define COMMON	    8 /* type, flags, pid: a program cannot read these */
@@ -102,8 +100,14 @@ static void put_and(struct ip_bpf_program *p, int16_t offset)
 	ip_bpf_put(p, BPF_STX | BPF_ATOMIC | BPF_DW, BPF_REG_0, BPF_REG_3, offset, BPF_AND);
 }
 
+void ip_thread_filter_put(const struct ip_thread_filter *f, struct ip_bpf_program *p)
+{
+	put_begin(p, f->set);
+	ip_bpf_exit_unless(p, BPF_REG_8);
+}
+
 /* Loads a program, and attaches it to a tracepoint. Its name tells whose it is, and the letter what
- * it does. */
+ * it does: f, e, r: fork, exit, record. */
 static int attach(struct ip_thread_filter *f, const struct ip_tracepoint *tracepoint,
 		  struct ip_bpf_program *p, char letter)
 {
@@ -111,7 +115,7 @@ static int attach(struct ip_thread_filter *f, const struct ip_tracepoint *tracep
 	_cleanup_close_ int loaded = -1;
 	_cleanup_close_ int hook = -1;
 
-	snprintf(name, sizeof(name), PROGRAMS "%d%c", getpid(), letter);
+	snprintf(name, sizeof(name), IP_THREAD_FILTER_PROGRAMS "%d%c", getpid(), letter);
 	loaded = ip_bpf_load(p, name);
 	if (loaded < 0 || ip_array_grow(&f->hooks, f->nhooks, sizeof(*f->hooks)) < 0)
 		return -1;
@@ -129,7 +133,7 @@ static int attach(struct ip_thread_filter *f, const struct ip_tracepoint *tracep
 static int follow_forks(struct ip_thread_filter *f, const struct ip_tracepoint *tracepoint,
 			unsigned child)
 {
-	struct ip_bpf_program p = {0};
+	struct ip_bpf_program p = {.type = BPF_PROG_TYPE_TRACEPOINT};
 	unsigned branch, skip;
 
 	put_begin(&p, f->set);
@@ -151,10 +155,9 @@ static int follow_forks(struct ip_thread_filter *f, const struct ip_tracepoint *
 
 static int follow_exits(struct ip_thread_filter *f, const struct ip_tracepoint *tracepoint)
 {
-	struct ip_bpf_program p = {0};
+	struct ip_bpf_program p = {.type = BPF_PROG_TYPE_TRACEPOINT};
 
-	put_begin(&p, f->set);
-	ip_bpf_exit_unless(&p, BPF_REG_8);
+	ip_thread_filter_put(f, &p);
 	put_bits(&p);
 	put_or(&p, offsetof(struct threads, ended));
 	put_and(&p, offsetof(struct threads, now));
@@ -186,14 +189,13 @@ int ip_thread_filter_record(struct ip_thread_filter *f, const struct ip_tracepoi
 {
 	const unsigned size = tracepoint->size;
 	const int stack = -8 - (int)((size + 7) / 8 * 8);
-	struct ip_bpf_program p = {0};
+	struct ip_bpf_program p = {.type = BPF_PROG_TYPE_TRACEPOINT};
 
 	if (size <= COMMON || size > RECORD_MOST)
 		return ip_error("this kernel's records of %s:%s are laid out in a way that iprobe "
 				"does not know",
 				tracepoint->system, tracepoint->name);
-	put_begin(&p, f->set);
-	ip_bpf_exit_unless(&p, BPF_REG_8);
+	ip_thread_filter_put(f, &p);
 	/* what every record begins with: its type, no flags, the thread */
 	ip_bpf_put(&p, BPF_ALU64 | BPF_LSH | BPF_K, BPF_REG_7, 0, 0, 32);
 	ip_bpf_put(&p, BPF_ALU64 | BPF_OR | BPF_K, BPF_REG_7, 0, 0, tracepoint->type);
@@ -222,7 +224,7 @@ bool ip_thread_filter_owns(const struct ip_thread_filter *f, uint32_t program)
 	for (size_t i = 0; f && i < f->nhooks; i++)
 		if (f->hooks[i].program == program)
 			return true;
-	return ip_bpf_is_named(program, PROGRAMS);
+	return ip_bpf_is_named(program, IP_THREAD_FILTER_PROGRAMS);
 }
 
 static void close_hooks(const struct ip_thread_filter *f, size_t from)

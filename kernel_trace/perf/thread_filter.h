@@ -25,6 +25,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#define IP_THREAD_FILTER_PROGRAMS "iprobe_" /* names of iprobe's programs begin so */
+
+struct ip_bpf_program;
 struct ip_event_layout;
 struct ip_thread_filter;
 struct ip_tracepoint;
@@ -42,6 +45,10 @@ bool ip_thread_filter_owns(const struct ip_thread_filter *filter, uint32_t progr
 /* The samples of a CPU go to that event (perf_event_open(2), PERF_COUNT_SW_BPF_OUTPUT). Returns 0,
  * or -1 with an error. */
 int ip_thread_filter_output(struct ip_thread_filter *filter, unsigned cpu, int event);
+
+/* Begins a program: it goes on where the thread that runs is in the set, with r6 its context, and
+ * r7 that thread's id. */
+void ip_thread_filter_put(const struct ip_thread_filter *filter, struct ip_bpf_program *program);
 
 /* Step 2 begins for a tracepoint. Returns 0, or -1 with an error. */
 int ip_thread_filter_record(struct ip_thread_filter *filter,

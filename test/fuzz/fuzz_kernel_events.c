@@ -234,10 +234,17 @@ static const char *find_descriptor(void *context, int32_t tid, int32_t fd, uint6
 	return d ? d->text : NULL;
 }
 
+static const char *find_path(void *context, const struct ip_syscall_call *call, unsigned argument)
+{
+	const struct calls *calls = context;
+
+	return ip_syscall_path(&calls->descriptors->paths, call, argument);
+}
+
 static int take_call(void *context, const struct ip_syscall_call *call)
 {
 	struct calls *calls = context;
-	const struct ip_syscall_descriptors descriptors = {find_descriptor, calls};
+	const struct ip_syscall_descriptors descriptors = {find_descriptor, find_path, calls};
 	const struct ip_syscall_parts *p = &call->parts;
 	char text[256], *room = malloc(1 + call->tid % 128u);
 	bool made;

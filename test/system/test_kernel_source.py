@@ -186,7 +186,7 @@ def test_the_capabilities_that_it_takes(traced, target):
 
 def test_killed(traced, target):
     proc = start_recording(traced, target.pid, "-o", traced.dir() / "killed")
-    assert sorted(programs_of(proc.pid)) == ["e", "f", *["r"] * 5]
+    assert sorted(programs_of(proc.pid)) == ["e", "f", "p", *["r"] * 5]
     proc.send_signal(signal.SIGKILL)
     proc.wait()
     none_left(proc.pid)

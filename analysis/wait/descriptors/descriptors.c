@@ -59,27 +59,40 @@ static bool parse_line(char *line, struct ip_descriptor *ret)
 	return false;
 }
 
+/* Adds what a line tells. Returns 0, or -1 with an error. */
+static int take_line(char *line, struct ip_descriptors *ret)
+{
+	struct ip_call_path path;
+	struct ip_descriptor d;
+
+	if (ip_call_path_parse(line, &path))
+		return ip_call_paths_add(&ret->paths, &path);
+	if (!parse_line(line, &d)) {
+		ret->invalid++;
+		return 0;
+	}
+	if (ip_array_grow(&ret->items, ret->n, sizeof(d)) < 0)
+		return -1;
+	ret->items[ret->n++] = d;
+	ret->first = ret->first && ret->first < d.from ? ret->first : d.from;
+	return 0;
+}
+
 int ip_descriptors_parse(char *text, struct ip_descriptors *ret)
 {
 	while (*text) {
 		char *end = text + strcspn(text, "\n");
-		struct ip_descriptor d;
 
 		if (!*end) { /* the last line is not whole: iprobe was killed */
 			ret->invalid++;
 			break;
 		}
 		*end = '\0';
-		if (!parse_line(text, &d)) {
-			ret->invalid++;
-		} else {
-			if (ip_array_grow(&ret->items, ret->n, sizeof(d)) < 0)
-				return -1;
-			ret->items[ret->n++] = d;
-			ret->first = ret->first && ret->first < d.from ? ret->first : d.from;
-		}
+		if (take_line(text, ret) < 0)
+			return -1;
 		text = end + 1;
 	}
+	ip_call_paths_sort(&ret->paths);
 	if (ret->n)
 		qsort(ret->items, ret->n, sizeof(*ret->items), compare);
 	return 0;
@@ -168,6 +181,7 @@ int ip_descriptors_read(const char *dir, struct ip_descriptors *ret)
 void ip_descriptors_clear(struct ip_descriptors *descriptors)
 {
 	free(descriptors->items);
+	free(descriptors->paths.items);
 	free(descriptors->memory);
 	ip_inherited_destroy(descriptors->inherited);
 	ip_descriptor_births_destroy(descriptors->births);

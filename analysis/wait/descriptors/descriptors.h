@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/wait/descriptors/call_paths.h"
 #include "analysis/wait/wait_object.h"
 
 struct ip_descriptor {
@@ -25,6 +26,7 @@ struct ip_descriptors {
 	struct ip_descriptor *items; /* by pid, descriptor, from */
 	size_t n;
 	size_t invalid;			/* lines */
+	struct ip_call_paths paths;	/* that system calls were given */
 	uint64_t first;			/* TSC: what was there at the beginning was noted then */
 	char *memory;			/* of the texts */
 	struct ip_inherited *inherited; /* NULL: what children inherit is not known */

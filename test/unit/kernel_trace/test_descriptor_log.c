@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/dir.h"
+#include "common/trace/call_path.h"
 #include "common/trace/kernel_format.h"
 #include "kernel_trace/descriptor_log.h"
 #include "kernel_trace/event_layout.h"
@@ -261,6 +262,54 @@ static void test_packets_without_events(void **state)
 	ip_kernel_stream_clear(&s);
 }
 
+/* As many as readers can take; behind them is a gap, up to the next segment that has one. */
+static void test_paths(void **state)
+{
+	struct noting *n = *state;
+	char text[IP_CALL_PATH_MOST], line[2 * IP_CALL_PATH_MOST];
+	const struct ip_call_path path = {.tid = 7, .number = SYS_stat, .text = text};
+	struct ip_descriptor_log *log = ip_descriptor_log_open(n->dir, true, 1, NULL);
+	uint64_t tsc = 1000, bytes;
+	struct ip_call_path got;
+	FILE *in;
+
+	assert_non_null(log);
+	memset(text, 'x', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	do {
+		struct ip_call_path one = path;
+
+		bytes = ip_descriptor_log_bytes(log);
+		one.tsc = tsc++;
+		ip_descriptor_log_path(log, &one);
+	} while (ip_descriptor_log_bytes(log) > bytes);
+	assert_int_equal(ip_descriptor_log_paths_end(log), 0);
+	assert_true(bytes > 1000000 && bytes < 1200000);
+	assert_int_equal(ip_descriptor_log_cut(log, 2), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		struct ip_call_path one = path;
+
+		one.tsc = tsc + 100 + i;
+		one.text = "/next";
+		ip_descriptor_log_path(log, &one);
+	}
+	assert_int_equal(ip_descriptor_log_paths_end(log), 0);
+	in = fdopen(openat(n->dir, "iprobe/descriptors-2", O_RDONLY | O_CLOEXEC), "r");
+	assert_non_null(in);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_non_null(fgets(line, sizeof(line), in));
+		line[strcspn(line, "\n")] = '\0';
+		assert_true(ip_call_path_parse(line, &got));
+		assert_int_equal(got.tid, i ? 7 : 0);
+		assert_int_equal(got.tsc, i ? tsc + 99 + i : tsc - 1);
+		if (!i)
+			assert_int_equal(got.address, tsc + 100);
+	}
+	assert_null(fgets(line, sizeof(line), in));
+	fclose(in);
+	ip_descriptor_log_close(log);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -273,6 +322,7 @@ int main(void)
 		TEST(test_pipes),
 		TEST(test_connections),
 		TEST(test_losses),
+		TEST(test_paths),
 		TEST(test_packets_without_events),
 	};
 

@@ -83,11 +83,51 @@ static void test_unnamed(void **state)
 	assert_int_equal(object_of(opening(100, -EINTR)).kind, IP_WAIT_FILE);
 }
 
+static uint32_t pid_of(const void *context, int32_t tid, uint64_t tsc)
+{
+	return 7;
+}
+
+/* What has no descriptor is named by its path. */
+static void test_paths(void **state)
+{
+	const struct ip_thread_owners owners = {.pid_of = pid_of};
+	char text[] = "95\t8\t87\tpath\t0 10 /slow/x\n"
+		      "195\t8\t257\tpath\t1 20 /slow/none\n";
+	struct ip_thread_wait wait = {
+		.call = {.begin = 10, .number = SYS_unlink, .arguments = {0x10}},
+		.kind = 'D',
+		.next_fd = -1,
+		.returned = true,
+		.end = 100};
+	struct ip_descriptors told = {0};
+	struct ip_wait_object o;
+
+	assert_int_equal(ip_descriptors_parse(text, &told), 0);
+	ip_wait_object_of_thread(&wait, &told, &owners, 8, 20, &o);
+	assert_int_equal(o.kind, IP_WAIT_FILE);
+	assert_string_equal(o.text, "/slow/x");
+	wait.call.arguments[0] = 0x11;
+	ip_wait_object_of_thread(&wait, &told, &owners, 8, 20, &o);
+	assert_null(o.text);
+	wait.call = (struct ip_thread_call){
+		.begin = 110, .number = SYS_openat, .arguments = {-100, 0x20}};
+	wait.end = 200;
+	wait.result = -ENOENT;
+	ip_wait_object_of_thread(&wait, &told, &owners, 8, 120, &o);
+	assert_string_equal(o.text, "/slow/none");
+	wait.returned = false;
+	ip_wait_object_of_thread(&wait, &told, &owners, 8, 120, &o);
+	assert_null(o.text);
+	ip_descriptors_clear(&told);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_named, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_unnamed, setup, teardown),
+		cmocka_unit_test(test_paths),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
