@@ -14,6 +14,7 @@
 #include "hotpatcher/arch/x86_64/borrow.h"
 #include "hotpatcher/inject/borrow_search.h"
 #include "hotpatcher/inject/own_code.h"
+#include "hotpatcher/ptrace/stops.h"
 
 #define RUN_NS	    10000000000ull
 #define NAP_NS	    2000000l
@@ -114,9 +115,9 @@ static void lower(pid_t tid, const struct raised *raised)
 		sched_setscheduler(0, raised->own_policy, &raised->own);
 }
 
-int ip_remap_thread_run(struct ip_target *target, enum ip_borrow_which (*which)(uint64_t ns),
-			uint64_t find_ns, struct ip_remap_piece *pieces, size_t n,
-			struct ip_remap_hold *ret)
+/* Has a thread do what the pieces say, which take the place of those that were there. */
+static int run(struct ip_target *target, enum ip_borrow_which (*which)(uint64_t ns),
+	       uint64_t find_ns, struct ip_remap_piece *pieces, size_t n, struct ip_remap_hold *ret)
 {
 	const struct ip_rt_anchor *a = &target->anchor;
 	const struct ip_borrow_place place = place_of(target);
@@ -188,7 +189,8 @@ static bool is_ours(const struct ip_target *target, const struct ip_remap_piece 
 				 staged->offset + (piece->staged - staged->start));
 }
 
-int ip_remap_thread_clean(struct ip_target *target, uint64_t find_ns, struct ip_remap_hold *ret)
+static int clean(struct ip_target *target, enum ip_borrow_which (*which)(uint64_t ns),
+		 uint64_t find_ns, struct ip_remap_hold *ret)
 {
 	static struct ip_remap_piece pieces[IP_REMAP_PIECES];
 	const struct ip_borrow_place place = place_of(target);
@@ -197,8 +199,7 @@ int ip_remap_thread_clean(struct ip_target *target, uint64_t find_ns, struct ip_
 	size_t left = 0;
 
 	*ret = (struct ip_remap_hold){0};
-	if (ip_target_read(target, BLOCK(target, npieces), &n, sizeof(n)) < 0 ||
-	    ip_target_refresh(target) < 0)
+	if (ip_target_read(target, BLOCK(target, npieces), &n, sizeof(n)) < 0)
 		return -1;
 	n = n < IP_REMAP_PIECES ? n : IP_REMAP_PIECES;
 	if (!n)
@@ -219,8 +220,44 @@ int ip_remap_thread_clean(struct ip_target *target, uint64_t find_ns, struct ip_
 		pieces[left].error = 0;
 		pieces[left++].what = empty ? IP_REMAP_SWITCH : IP_REMAP_DROP;
 	}
-	if (left && ip_remap_thread_run(target, ip_borrow_waiting, find_ns, pieces, left, ret) < 0)
+	if (left && run(target, which, find_ns, pieces, left, ret) < 0)
 		return -1;
 	n = 0;
 	return ip_target_write(target, BLOCK(target, npieces), &n, sizeof(n));
+}
+
+int ip_remap_thread_clean(struct ip_target *target, uint64_t find_ns, struct ip_remap_hold *ret)
+{
+	return clean(target, ip_borrow_waiting, find_ns, ret);
+}
+
+/* Whether these pieces are text: then they may be those that the block tells of. */
+static bool is_text(const struct ip_remap_piece *piece)
+{
+	return piece->what <= IP_REMAP_REVERT || piece->what == IP_REMAP_COPY;
+}
+
+int ip_remap_thread_run(struct ip_target *target, enum ip_borrow_which (*which)(uint64_t ns),
+			uint64_t find_ns, struct ip_remap_piece *pieces, size_t n,
+			struct ip_remap_hold *ret)
+{
+	const uint32_t none = 0;
+	struct ip_remap_hold cleaned = {0};
+	int done;
+
+	if (is_text(pieces))
+		return run(target, which, find_ns, pieces, n, ret);
+	/* what an iprobe that died has left would be forgotten; where no thread can be borrowed for
+	 * it, none can for this */
+	if (clean(target, which, find_ns, &cleaned) < 0) {
+		*ret = (struct ip_remap_hold){0};
+		return -1;
+	}
+	if (cleaned.ns)
+		ip_stop_log_add_look(&ip_stops_of(target)->log, cleaned.ns);
+	done = run(target, which, find_ns, pieces, n, ret);
+	/* these leave nothing, and the next search for what is left takes no time */
+	if (done == 0 && ip_target_write(target, BLOCK(target, npieces), &none, sizeof(none)) < 0)
+		return -1;
+	return done;
 }

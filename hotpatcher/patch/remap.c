@@ -319,12 +319,13 @@ int ip_remap_clean(struct ip_target *target, struct ip_remap_hold *ret)
 	*ret = (struct ip_remap_hold){0};
 	if (!target->has_runtime || !target->anchor.remap)
 		return 0;
-	if (ip_remap_thread_check(target) < 0 ||
-	    ip_target_read(target, target->anchor.remap_block + offsetof(struct ip_remap, npieces),
+	if (ip_target_read(target, target->anchor.remap_block + offsetof(struct ip_remap, npieces),
 			   &n, sizeof(n)) < 0)
 		return -1;
-	if (!n)
+	if (!n) /* nothing is checked then: the usual case takes no time */
 		return 0;
+	if (ip_remap_thread_check(target) < 0)
+		return -1;
 	lock = ip_borrow_lock(target->pid);
 	return lock < 0 ? -1 : ip_remap_thread_clean(target, IP_REMAP_FIND_NS, ret);
 }

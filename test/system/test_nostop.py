@@ -485,6 +485,26 @@ def test_killed_at_some_steps(me, programs, targets):
     kill_at_each(me, targets, programs, some)
 
 
+def test_killed_between_the_holds(me, programs, targets):
+    """The text is mapped twice then. The next session stops the process, and has the copy unmapped
+    all the same.
+    """
+    program = programs.simple("steady")
+    target = targets.steady(me, program)
+    found = 0
+    for step in (step for step in steps_of(me, target) if step.call == "pwrite64"):
+        kill_at(me, target, step)
+        if copies(target, program) == 1:
+            continue
+        found += 1
+        done = me.iprobe("attach", target.pid, "--duration", "40ms", "-o", me.dir() / "trace")
+        assert done.returncode == 0, repr(done)
+        assert copies(target, program) == 1, step
+        memory.assert_untouched(target.pid)
+    assert found
+    target.finish()
+
+
 @pytest.mark.slow
 def test_killed_at_every_step(me, programs, targets):
     """Of reads in a row, which leave the target as the first one found it, the first and each
