@@ -48,6 +48,7 @@ static const struct {
 	{"json", ~0u, false},
 	{"quiet", BIT(ATTACH) | BIT(FPERF), false},
 	{"no-stop", BIT(ATTACH) | BIT(DETACH), false},
+	{"stop", BIT(ATTACH), false},
 	{"left-over", BIT(DETACH), false},
 	{"max-size", BIT(ATTACH), true},
 	{"dry-run", BIT(ATTACH), false},

@@ -62,6 +62,9 @@ static const char help[] =
 	"told, too\n"
 	"      --no-stop         switch pages under the running threads; one blocked thread is "
 	"held instead of all\n"
+	"      --stop            stop the threads also where pages would be switched unasked, "
+	"since "
+	"nothing is lost by it\n"
 	"      --resume          go on with the recording whose iprobe was killed (its directory "
 	"is "
 	"found, or named by -o)\n"
@@ -185,6 +188,7 @@ static void print_kernel(const struct ip_kernel_options *kernel, struct ip_json 
 static void print_preview(const struct cli_record_options *options,
 			  const struct ip_session_preview *p)
 {
+	const bool switches = options->session.no_stop || p->pieces;
 	char stop[16];
 	struct ip_json j;
 
@@ -194,7 +198,7 @@ static void print_preview(const struct cli_record_options *options,
 				 p->modules[i].sites, ip_plural(p->modules[i].sites),
 				 p->modules[i].functions, ip_plural(p->modules[i].functions),
 				 p->modules[i].path);
-		if (options->session.no_stop) {
+		if (switches) {
 			ip_print(stdout,
 				 "pid %d: %zu site%s on %zu page%s to switch in %zu piece%s "
 				 "without a "
@@ -237,7 +241,9 @@ static void print_preview(const struct cli_record_options *options,
 	ip_json_uint(&j, "holds", p->holds);
 	ip_json_uint(&j, "looks", p->looks);
 	ip_json_uint(&j, "end_stops", p->end_stops);
-	if (options->session.no_stop) {
+	if (p->stopped_why)
+		ip_json_string(&j, "stopped_why", p->stopped_why);
+	if (switches) {
 		ip_json_uint(&j, "pieces", p->pieces);
 		ip_json_uint(&j, "unswitched", p->summary.unswitched);
 	}

@@ -51,7 +51,7 @@ static int fail_keeping(struct ip_session *s, enum ip_end_reason reason)
 static void note_hold(struct ip_session *s, uint64_t held_ns)
 {
 	const struct ip_stop_record hold = {
-		.kind = "hold", .tsc = ip_clock_now(), .ns = held_ns, .threads = 1};
+		.kind = "hold", .tsc = ip_clock_now(), .ns = held_ns, .threads = 1, .held = true};
 
 	if (held_ns)
 		ip_stop_log_add(&ip_stops_of(s->target)->log, &hold);

@@ -107,6 +107,24 @@ static int preview_remap(struct ip_session_preview *preview, struct ip_target *t
 	return ret;
 }
 
+#define SWITCH_HOLDS 3 /* two to go live, one to go idle */
+
+/* Whether nobody need be stopped, although nobody has asked for that. */
+static void preview_choice(struct ip_session_preview *preview, const struct ip_session *s,
+			   const struct ip_modules *modules, const struct ip_plan *plan)
+{
+	struct ip_remap_plan *remap;
+
+	preview->stopped_why = ip_session_why_stop(s, modules, plan, &remap);
+	if (!remap)
+		return;
+	preview->pieces = ip_remap_pieces(remap);
+	preview->holds += SWITCH_HOLDS;
+	preview->nstops = preview->end_stops = 0;
+	preview->expected_stop_ns = 0;
+	ip_remap_destroy(remap);
+}
+
 /* Adds the look with which the session begins in which the target maps more of its ring memory
  * (ip_area_window_fit()), and the one in which it gives that back (ip_area_window_give()). */
 static void preview_window(struct ip_session_preview *preview, const struct ip_target *target,
@@ -212,6 +230,8 @@ int ip_session_preview(pid_t pid, const struct ip_session_options *options,
 		ip_stop_batches_expect(plan.changes, plan.nchanges, options->max_stop_ns,
 				       ret->summary.threads, &ret->nstops);
 	preview_besides(ret, s.target, s.area, &modules, options);
+	if (options->may_switch)
+		preview_choice(ret, &s, &modules, &plan);
 	done = options->no_stop ? preview_remap(ret, s.target, &modules, &plan) : 0;
 out:
 	ip_plan_clear(&plan);

@@ -13,6 +13,7 @@
 #include "common/error.h"
 #include "common/notice.h"
 #include "common/process_set.h"
+#include "hotpatcher/inject/remap_thread.h"
 #include "hotpatcher/inject/thread_areas.h"
 #include "hotpatcher/patch/restore.h"
 #include "hotpatcher/plan/bounds.h"
@@ -76,8 +77,13 @@ static int restore_all(struct ip_session *s)
 	if (await_lock(s) < 0)
 		return -1;
 	began = ip_now_ns();
+	if (ip_target_alive(s->target) && ip_session_switch_idle(s, &result)) {
+		ip_area_unlock_patch(s->area);
+		return 0;
+	}
 	if (s->options->no_stop && ip_target_alive(s->target)) {
-		if (ip_session_remap_idle(s, &s->modules, "detach", &result) == 0) {
+		if (ip_session_remap_idle(s, &s->modules, "detach", IP_REMAP_FIND_NS, &result) ==
+		    0) {
 			ip_area_unlock_patch(s->area);
 			return 0;
 		}

@@ -10,6 +10,7 @@
 #include "common/interrupted.h"
 #include "common/notice.h"
 #include "common/units.h"
+#include "hotpatcher/inject/remap_thread.h"
 #include "hotpatcher/patch/restore.h"
 #include "hotpatcher/patch/stop_batches.h"
 #include "hotpatcher/plan/bounds.h"
@@ -35,7 +36,7 @@ static int restore_leftovers(struct ip_session *s, const struct ip_modules *modu
 	if (ip_area_lock_patch(s->area, s->target->pid) < 0)
 		return -1;
 	ret = s->options->no_stop
-		      ? ip_session_remap_idle(s, modules, "leftovers", &result)
+		      ? ip_session_remap_idle(s, modules, "leftovers", IP_REMAP_FIND_NS, &result)
 		      : ip_restore(s->target, modules, s->options->max_stop_ns, &result);
 	ip_area_unlock_patch(s->area);
 	s->all_idle = ret == 0 && result.all_idle;
@@ -181,8 +182,12 @@ static int make_live(struct ip_session *s, struct ip_patch_result *result)
 
 	/* a child may be forked as soon as the stop is over */
 	ip_follow_fork_allow(s->followed, true);
-	ret = s->options->no_stop ? ip_session_remap_live(s, &s->plan, result)
-				  : patch_live(s, &s->plan, &s->conflicts, result);
+	if (s->options->no_stop) {
+		ret = ip_session_remap_live(s, &s->plan, result);
+	} else {
+		ret = s->options->may_switch ? ip_session_try_switch(s, &s->plan, result) : 0;
+		ret = ret ? (ret < 0 ? -1 : 0) : patch_live(s, &s->plan, &s->conflicts, result);
+	}
 	/* The target has ended, or executed another program, after a stop, and before we saw that
 	 * all was written correctly. Then nothing is left to be put back, and what the target did
 	 * meanwhile is recorded. */
@@ -198,14 +203,19 @@ static bool leaves_out_exits(const struct ip_filter_options *o)
 	       ip_filters_has_conditions(o);
 }
 
-/* Has the first stop copy the threads, so that calls that are open can be told. A program that
- * iprobe run has just made has none. Where old events are overwritten, or filters leave out calls,
- * events do not tell when these calls end. */
+/* A program that iprobe run has just made has no open calls. Where old events are overwritten, or
+ * filters leave out calls, events do not tell when these calls end. */
+bool ip_session_tells_open_calls(const struct ip_session *s, const struct ip_plan *plan)
+{
+	return !s->options->no_stop && !s->options->overwrite && !s->launched &&
+	       !s->summary->recorded && ip_plan_records(plan) &&
+	       !leaves_out_exits(&s->options->filters);
+}
+
+/* Has the first stop copy the threads, so that calls that are open can be told. */
 static int begin_stacks(struct ip_session *s)
 {
-	if (s->options->no_stop || s->options->overwrite || s->launched || s->live || s->stacks ||
-	    s->summary->recorded || !ip_plan_records(&s->plan) ||
-	    leaves_out_exits(&s->options->filters))
+	if (s->live || s->stacks || !ip_session_tells_open_calls(s, &s->plan))
 		return 0;
 	return ip_stacks_create(s->target, &s->plan, &s->stacks);
 }

@@ -83,7 +83,7 @@ static void watch_threads(struct ip_session *s)
 		s->threads = ip_thread_areas_create();
 	if (!s->threads || s->mixed || s->execed || s->follow_exec)
 		return;
-	if (ip_thread_areas_step(s->threads, s->target, s->options->no_stop) < 0) {
+	if (ip_thread_areas_step(s->threads, s->target, s->options->no_stop || s->switched) < 0) {
 		ip_notice("%s: the recording ends", ip_error_message());
 		s->mixed = true;
 	}

@@ -23,12 +23,14 @@
 #define CHANGE_WAIT_NS	   100000000ull
 #define CHANGE_WAIT_MAX_NS 6400000000ull
 
-/* Fills in *result as a stop would, except for the length: the holds are noted already. */
-static void note_holds(struct ip_session *s, const char *kind,
-		       const struct ip_remap_result *remapped, struct ip_patch_result *result)
+void ip_session_note_holds(struct ip_session *s, const char *kind,
+			   const struct ip_remap_result *remapped, struct ip_patch_result *result)
 {
-	struct ip_stop_record stop = {
-		.kind = kind, .threads = 1, .pages = remapped->pages, .sites = remapped->sites};
+	struct ip_stop_record stop = {.kind = kind,
+				      .threads = 1,
+				      .pages = remapped->pages,
+				      .sites = remapped->sites,
+				      .held = true};
 
 	for (size_t i = 0; i < remapped->nholds; i++) {
 		stop.ns = remapped->holds[i].ns;
@@ -43,9 +45,9 @@ static void note_holds(struct ip_session *s, const char *kind,
  * again. */
 static int remap(struct ip_session *s, const struct ip_modules *modules,
 		 const struct ip_change *changes, size_t n, int64_t gate, const char *kind,
-		 struct ip_patch_result *result)
+		 uint64_t find_ns, struct ip_patch_result *result)
 {
-	for (int i = 0;; i++) {
+	for (int i = find_ns < IP_REMAP_FIND_NS ? TRIES : 0;; i++) {
 		struct ip_remap_result remapped = {0};
 		struct ip_remap_plan *plan;
 		int ret;
@@ -57,9 +59,9 @@ static int remap(struct ip_session *s, const struct ip_modules *modules,
 		if (ret == 0) {
 			/* from here on: even after a failure the sites must be put back */
 			s->live |= gate != 0;
-			ret = ip_remap_apply(plan, gate, IP_REMAP_FIND_NS, &remapped);
+			ret = ip_remap_apply(plan, gate, find_ns, &remapped);
 		}
-		note_holds(s, kind, &remapped, result);
+		ip_session_note_holds(s, kind, &remapped, result);
 		ip_remap_destroy(plan);
 		/* If some pieces of what was to go live are live, the text is not what was prepared
 		 * any more: that is not tried again. */
@@ -107,8 +109,9 @@ int ip_session_remap_live(struct ip_session *s, struct ip_plan *plan,
 {
 	size_t before = plan->nchanges;
 
-	if (leave_out(s, plan) < 0 || remap(s, &s->modules, plan->changes, plan->nchanges,
-					    s->area->header->session, "attach", result) < 0)
+	if (leave_out(s, plan) < 0 ||
+	    remap(s, &s->modules, plan->changes, plan->nchanges, s->area->header->session, "attach",
+		  IP_REMAP_FIND_NS, result) < 0)
 		return -1;
 	s->summary->unswitched += before - plan->nchanges;
 	return 0;
@@ -172,7 +175,7 @@ int ip_session_remap_change(struct ip_session *s, const struct ip_change *change
 }
 
 int ip_session_remap_idle(struct ip_session *s, const struct ip_modules *modules, const char *kind,
-			  struct ip_patch_result *result)
+			  uint64_t find_ns, struct ip_patch_result *result)
 {
 	_cleanup_free_ struct ip_change *changes = NULL;
 	size_t n;
@@ -181,7 +184,7 @@ int ip_session_remap_idle(struct ip_session *s, const struct ip_modules *modules
 		return -1;
 	if (!n)
 		return 0;
-	if (remap(s, modules, changes, n, 0, kind, result) < 0)
+	if (remap(s, modules, changes, n, 0, kind, find_ns, result) < 0)
 		return -1;
 	result->sites = n;
 	return 0;

@@ -76,6 +76,7 @@ struct ip_session_options {
 	bool overwrite;	  /* keep the newest events (flight_recorder.h) */
 	bool follow_fork; /* forked children record, too */
 	bool no_stop;	  /* switch pages instead (remap.h) */
+	bool may_switch;  /* the same where nothing is lost by it (nostop_choice.c) */
 	/* the caller marks the functions that it shows where their times end at a tail call: there
 	 * is no notice about them */
 	bool marks_tails;
@@ -155,6 +156,7 @@ struct ip_session_summary {
 	bool in_vain;		  /* a change failed, since threads did not stop in time */
 	size_t unswitched;	  /* selected sites that --no-stop had to leave idle */
 	char unswitched_why[256]; /* the reason of the first of them */
+	const char *stopped_why;  /* with may_switch: why there was a stop; NULL: none was needed */
 	struct ip_stop_log stops; /* the hold of a borrowed thread counts as a stop, too */
 	struct {		  /* changes that were made without a stop (update.h): */
 		size_t changes;
@@ -239,7 +241,8 @@ struct ip_session_preview {
 	/* what comes besides: holds of one thread that bring or wake the runtime, looks at one, and
 	 * stops at the end; --no-stop: 0 */
 	size_t holds, looks, end_stops;
-	size_t pieces; /* --no-stop: pieces that would be switched, one after the other */
+	size_t pieces; /* that would be switched, one after the other; 0: it would be stopped */
+	const char *stopped_why; /* as of a summary */
 };
 
 /* Attaches, records until the end, and puts everything back. If the target has a session already,

@@ -28,6 +28,7 @@ struct ip_change_gap;
 struct ip_stacks;
 struct ip_process_names;
 struct ip_thread_names;
+struct ip_remap_plan;
 struct ip_remap_result;
 
 struct ip_session {
@@ -98,6 +99,7 @@ struct ip_session {
 	bool launched; /* by iprobe run, which detects exec by itself */
 	bool execed;   /* the target executes another program now: nothing of it is ours */
 	bool mixed;    /* a thread has come that has no thread area of its own */
+	bool switched; /* it went live without a stop, by may_switch */
 	/* the target has come under seccomp, and its clock is read by system calls */
 	bool confined;
 	bool write_failed;
@@ -256,9 +258,26 @@ int ip_session_remap_change(struct ip_session *s, const struct ip_change *change
 			    int64_t gate, const struct ip_plan *idle,
 			    const struct ip_change_gap *gap, struct ip_remap_result *ret);
 
-/* Puts back whatever is live, without a stop. Notes the holds. 0, or -1 with an error. */
+/* Puts back whatever is live, without a stop. find_ns: how long to search for a thread; where that
+ * is less than IP_REMAP_FIND_NS, it is tried once. Notes the holds. 0, or -1 with an error. */
 int ip_session_remap_idle(struct ip_session *s, const struct ip_modules *modules, const char *kind,
+			  uint64_t find_ns, struct ip_patch_result *result);
+/* Fills in *result as a stop would, except for the length, and notes each hold as a stop. */
+void ip_session_note_holds(struct ip_session *s, const char *kind,
+			   const struct ip_remap_result *remapped, struct ip_patch_result *result);
+
+/* Whether the attach records calls that are open at the start. */
+bool ip_session_tells_open_calls(const struct ip_session *s, const struct ip_plan *plan);
+/* may_switch (nostop_choice.c): why the plan is to be made live in a stop. NULL: it need not be,
+ * and *ret is how it can be switched, which the caller destroys. */
+const char *ip_session_why_stop(const struct ip_session *s, const struct ip_modules *modules,
+				const struct ip_plan *plan, struct ip_remap_plan **ret);
+/* Makes the plan live without a stop. 1: done; 0: a stop is needed, and nothing is live; -1 with an
+ * error. The patch lock must be held. */
+int ip_session_try_switch(struct ip_session *s, const struct ip_plan *plan,
 			  struct ip_patch_result *result);
+/* Puts back in the same way what went live so. Returns whether it has; if not, a stop is needed. */
+bool ip_session_switch_idle(struct ip_session *s, struct ip_patch_result *result);
 
 /* Walks stacks of the attach (stacks.h). last: all that are left. */
 void ip_session_walk_stacks(struct ip_session *s, bool last);

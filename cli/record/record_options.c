@@ -38,6 +38,7 @@ enum {
 	OPT_MAX_SIZE,
 	OPT_MAX_STOP,
 	OPT_NO_STOP,
+	OPT_STOP,
 	OPT_JSON,
 	OPT_DRY_RUN,
 	OPT_ARGS,
@@ -83,6 +84,7 @@ static const struct option long_options[] = {
 	{"max-size", required_argument, NULL, OPT_MAX_SIZE},
 	{"max-stop", required_argument, NULL, OPT_MAX_STOP},
 	{"no-stop", no_argument, NULL, OPT_NO_STOP},
+	{"stop", no_argument, NULL, OPT_STOP},
 	{"list", required_argument, NULL, OPT_LIST},
 	{"json", no_argument, NULL, OPT_JSON},
 	{"dry-run", no_argument, NULL, OPT_DRY_RUN},
@@ -428,7 +430,7 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 {
 	const char *command = argv[0], *letters = attach ? ":f:o:p:qh" : "+:f:o:p:qh";
 	int option, code;
-	bool payloads;
+	bool payloads, stop = false;
 
 	*ret = (struct cli_record_options){
 		.attach = attach,
@@ -561,6 +563,12 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 			ret->session.no_stop = attach;
 			ret->session.own = "--no-stop";
 			break;
+		case OPT_STOP:
+			if (!attach)
+				return cli_usage(command, "--stop goes with attach");
+			stop = true;
+			ret->session.own = "--stop";
+			break;
 		case OPT_RESUME:
 			if (!attach)
 				return cli_usage(command, "--resume goes with attach");
@@ -652,6 +660,9 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 			"--compress, --rotate, --time, --clock, filters and --dry-run");
 	if (contradiction(&ret->session))
 		return cli_usage(command, "%s", contradiction(&ret->session));
+	if (stop && ret->session.no_stop)
+		return cli_usage(command, "--stop and --no-stop are opposites: leave one out");
+	ret->session.may_switch = attach && !stop && !ret->session.no_stop;
 	if (!ret->session.kernel.buffer)
 		ret->session.kernel.buffer = CLI_KERNEL_BUFFER;
 	if (add_trigger(&ret->session, ret->session.filters.start.name) < 0 ||

@@ -162,6 +162,15 @@ static void json_value_gaps(struct ip_json *j, const struct ip_value_gaps *gaps)
 	ip_json_end_array(j);
 }
 
+/* Whether no thread was ever stopped but one that was borrowed. */
+static bool only_held(const struct ip_stop_log *stops)
+{
+	for (size_t i = 0; i < stops->n; i++)
+		if (!stops->items[i].held)
+			return false;
+	return stops->n && !stops->more;
+}
+
 static void print_json(const struct cli_record_options *options, const struct ip_session_summary *s,
 		       const struct ip_command_end *command, const char *error)
 {
@@ -197,9 +206,13 @@ static void print_json(const struct cli_record_options *options, const struct ip
 		ip_json_uint(&j, "sites", stop->sites);
 		if (stop->failed)
 			ip_json_bool(&j, "failed", true);
+		if (stop->held)
+			ip_json_bool(&j, "held", true);
 		ip_json_end_object(&j);
 	}
 	ip_json_end_array(&j);
+	if (s->stopped_why)
+		ip_json_string(&j, "stopped_why", s->stopped_why);
 	ip_json_uint(&j, "looks", s->stops.looks.n);
 	ip_json_double(&j, "looks_us", s->stops.looks.ns / 1e3);
 	ip_json_double(&j, "looks_max_us", s->stops.looks.longest_ns / 1e3);
@@ -534,8 +547,10 @@ void cli_record_summary_of(const struct cli_record_options *options,
 		 ip_format_count(s->sites, sites), ip_plural(s->sites), cli_silent_sites(s, silent),
 		 s->threads, ip_plural(s->threads), ip_format_ns(s->length_ns, length), resumed,
 		 overwritten, s->lost ? ip_format_count(s->lost, lost) : "none",
-		 options->session.no_stop ? "never stopped; one thread held for" : "stopped for");
+		 only_held(&s->stops) ? "never stopped; one thread held for" : "stopped for");
 	cli_print_stops(stderr, &s->stops);
+	if (s->stopped_why)
+		ip_print(stderr, " (since %s)", s->stopped_why);
 	cli_print_looks(stderr, s->stops.looks.n, s->stops.looks.ns);
 	ip_print(stderr, "; trace in %s\n", dir_of(options, s));
 	if (s->end == IP_END_EXECED)

@@ -282,6 +282,18 @@ static ssize_t list(pid_t pid, struct seen **ret)
 	return dir ? (ssize_t)n : -1;
 }
 
+bool ip_thread_areas_are_registered(const struct ip_target *target)
+{
+	_cleanup_free_ struct seen *threads = NULL;
+	ssize_t n = list(target->pid, &threads);
+
+	for (ssize_t i = 0; i < n; i++)
+		if (!is_registered(threads[i].tid) &&
+		    !ip_is_kernel_worker(target->pid, threads[i].tid))
+			return false;
+	return n > 0;
+}
+
 int ip_thread_areas_step(struct ip_thread_areas *areas, struct ip_target *target, bool no_stop)
 {
 	_cleanup_free_ struct seen *now = NULL;

@@ -28,6 +28,10 @@
 /* Step 1. 0, or -1 with the reason. */
 int ip_thread_areas_check(const struct ip_stop *stop);
 
+/* Whether the C library has registered all threads, as in step 2: then each has an area of its own.
+ * What a stop sees in step 1 is known then without one. */
+bool ip_thread_areas_are_registered(const struct ip_target *target);
+
 struct ip_thread_areas;
 
 struct ip_thread_areas *ip_thread_areas_create(void);

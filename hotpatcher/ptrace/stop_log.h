@@ -24,6 +24,7 @@ struct ip_stop_record {
 	uint64_t running_ns; /* the same for threads that were running; 0: there was none */
 	size_t threads, pages, sites;
 	bool failed; /* nothing was changed */
+	bool held;   /* the hold of one borrowed thread, while all others ran */
 };
 
 /* Looks: holds of one thread, for a moment, to see something or to have the thread do a little.

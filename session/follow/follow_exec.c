@@ -98,8 +98,11 @@ static int bring_runtime(struct ip_session *s, struct ip_modules *modules)
 	if (ip_session_bring_runtime(s, modules, held) < 0)
 		return -1;
 	for (int i = 0; i < 2; i++) {
-		const struct ip_stop_record hold = {
-			.kind = "exec", .tsc = ip_clock_now(), .ns = held[i], .threads = 1};
+		const struct ip_stop_record hold = {.kind = "exec",
+						    .tsc = ip_clock_now(),
+						    .ns = held[i],
+						    .threads = 1,
+						    .held = true};
 
 		if (held[i])
 			ip_session_add_stop(s, &hold);

@@ -203,6 +203,10 @@ def without_stop(how, out, pid, env):
     attach(how, out, pid, env, "--no-stop")
 
 
+def without_stop_unasked(how, out, pid, env):
+    attach(how, out, pid, env, "--payload", "count")
+
+
 def fperf(how, out, pid, env):
     last_words(
         how.start("fperf", "-q", "--duration", "100ms", "-f", "tick", "-p", pid=pid, env=env)
@@ -232,6 +236,7 @@ WAYS = {
     "change": (change, 4, 90),
     "detach": (detach, 3, 60),
     "no-stop": (without_stop, 6, 60),
+    "count": (without_stop_unasked, 6, 60),
     "fperf": (fperf, 6, 200),
     "snapshot": (snapshot, 2, 90),
 }
