@@ -8,6 +8,7 @@ import importlib.util
 import math
 import os
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -135,3 +136,24 @@ def test_shared_memory_counts_once(monkeypatch):
 
     goals.rules_that_wait(Table(), [])
     assert [value for what, value, *_ in rows if "MiB" in what] == [20]
+
+
+def test_a_goal_that_is_missed_names_where_that_is_told(root):
+    """Each heading is one of docs/performance.md."""
+    goals = program("goals")
+    headings = set(re.findall(r"^#+ (.+)$", (root / "docs/performance.md").read_text(), re.M))
+    assert set(goals.SECTIONS.values()) <= headings
+
+
+def test_rows_stand_beside_those_of_an_earlier_version(capsys):
+    table = program("goals").Table()
+    table.name, table.earlier = "read", {"one": 4.0}
+    table.add("one", 5.0, None, 3, "command")
+    table.add("two", 5.0, 3, None, "command")
+    table.add("three", None, 3, None, "command")
+    assert [(r["verdict"], r.get("before"), r["of"]) for r in table.rows] == [
+        ("MISSED", 4.0, "read"),
+        ("met", None, "read"),
+        ("not had", None, "read"),
+    ]
+    assert "command (before: 4.00)" in capsys.readouterr().out
