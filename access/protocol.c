@@ -89,8 +89,11 @@ static const struct {
 	{"until", BIT(ATTACH), true},
 	{"linger", BIT(ATTACH), true},
 	{"save-counts", BIT(ATTACH), true},
-	{"kernel", BIT(ATTACH) | BIT(KERNEL), true, true},
-	{"kernel-buffer", BIT(ATTACH) | BIT(KERNEL), true},
+	{"kernel", BIT(ATTACH) | BIT(TOP) | BIT(KERNEL), true, true},
+	{"kernel-buffer", BIT(ATTACH) | BIT(TOP) | BIT(KERNEL), true},
+	{"idle", BIT(TOP), false},
+	{"waits", BIT(TOP), true},
+	{"by", BIT(TOP), true},
 };
 
 const char *ip_request_refusal(enum ip_request_what what, const char *option)
@@ -159,6 +162,16 @@ static bool is_option(const char *option, const char *name, const char **ret_val
 	return true;
 }
 
+bool ip_request_keeps_newest(const struct ip_request *r)
+{
+	const char *value;
+	bool keeps = r->what == IP_REQUEST_TOP;
+
+	for (size_t i = 0; i < r->noptions; i++)
+		keeps |= is_option(r->options[i], "overwrite", &value);
+	return keeps;
+}
+
 bool ip_request_kernel(const struct ip_request *r, uint64_t *ret_buffer, bool *ret_optional)
 {
 	const char *value;
@@ -166,10 +179,13 @@ bool ip_request_kernel(const struct ip_request *r, uint64_t *ret_buffer, bool *r
 	unsigned groups;
 
 	*ret_buffer = IP_REQUEST_KERNEL_BUFFER_USUAL;
-	*ret_optional = false;
+	/* iprobe top shows the rest */
+	*ret_optional = r->what == IP_REQUEST_TOP;
 	for (size_t i = 0; i < r->noptions; i++)
 		if (is_option(r->options[i], "kernel", &value)) {
 			asked = true;
+			if (r->what == IP_REQUEST_TOP)
+				continue;
 			if (ip_kernel_choice_parse(value, &groups, ret_optional) < 0)
 				*ret_optional = false; /* the command refuses it */
 		} else if (is_option(r->options[i], "kernel-buffer", &value) && value &&

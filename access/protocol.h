@@ -86,6 +86,9 @@ unsigned ip_request_fds(enum ip_request_what what);
 #define IP_REQUEST_MEMORY_USUAL (64ull << 20)
 uint64_t ip_request_memory(const struct ip_request *request);
 
+/* Whether the newest events alone are kept, in memory. */
+bool ip_request_keeps_newest(const struct ip_request *request);
+
 /* Whether the request asks for events of the kernel. *ret_buffer: for each CPU and kind of them;
  * *ret_optional: it is to go on where they are not given. */
 #define IP_REQUEST_KERNEL_BUFFER_USUAL (4ull << 20)

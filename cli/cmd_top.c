@@ -11,10 +11,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "access/worker_client.h"
 #include "cli/args/processes.h"
 #include "cli/args/suggest.h"
 #include "cli/cli.h"
 #include "cli/filter_options.h"
+#include "cli/record/daemon_events.h"
 #include "cli/record/via_daemon.h"
 #include "cli/top/top.h"
 #include "common/cleanup.h"
@@ -57,9 +59,9 @@ static const char help[] =
 	"      --waits WHERE     functions that mostly wait (for events, a lock, a clock): below, "
 	"with the order by self\n"
 	"                        (default); hide; among the others (default with --json)\n"
-	"      --kernel          what functions wait for, by events of the kernel (as root): "
-	"columns "
-	"%WAIT and FOR\n"
+	"      --kernel          what functions wait for, by events of the kernel (as root, or "
+	"by iprobed): columns\n"
+	"                        %WAIT and FOR\n"
 	"      --idle            waits for new work count as waits, too\n"
 	"      --kernel-buffer SIZE  the room for these events until they are read, for each CPU "
 	"(default 4M)\n"
@@ -383,15 +385,35 @@ static int begin(const struct cli_top_options *o, struct cli_top_session **ret,
 	}
 }
 
-/* Where events of the kernel cannot be had, the rest is shown, and a line tells what is missing. */
-static void look_for_kernel(struct cli_top_options *o)
+/* Finds out who reads events of the kernel: the sessions themselves, or a process of iprobed's for
+ * this user. Returns 0, or -1 with an error: they cannot be had. */
+static int find_kernel(struct cli_top_options *o, struct cli_daemon_events *events)
 {
-	if (!o->kernel.groups || ip_kernel_check_source(o->kernel.source) == 0)
+	const char *none = ip_worker_client_no_events();
+	int got;
+
+	if (none)
+		return ip_error("%s", none);
+	/* a worker of iprobed has its own; where there are several processes, each session asks */
+	o->kernel.optional = ip_worker_client_events() || geteuid();
+	if (ip_worker_client_events() ||
+	    (!o->pid && cli_lacks_kernel_events(&o->kernel) && cli_daemon_listens()))
+		return 0;
+	got = o->pid ? cli_daemon_events_open(o->pid, &o->kernel, true, events) : 0;
+	if (got > 0)
+		o->kernel.reader = events->reader;
+	if (got)
+		return got < 0 ? -1 : 0;
+	return ip_kernel_check_source(o->kernel.source) < 0 ? cli_daemon_events_missing(&o->kernel)
+							    : 0;
+}
+
+/* Where events of the kernel cannot be had, the rest is shown, and a line tells what is missing. */
+static void look_for_kernel(struct cli_top_options *o, struct cli_daemon_events *events)
+{
+	*events = (struct cli_daemon_events){.connection = -1};
+	if (!o->kernel.groups || find_kernel(o, events) == 0)
 		return;
-	if (geteuid() && cli_daemon_listens())
-		ip_error("%s; iprobed gives them to recordings alone (iprobe attach --kernel, then "
-			 "iprobe wait)",
-			 ip_error_message());
 	snprintf(o->no_kernel, sizeof(o->no_kernel), "no waits are shown: %s", ip_error_message());
 	ip_print(stderr, "iprobe: %s\n", o->no_kernel);
 	o->kernel.groups = 0;
@@ -399,52 +421,25 @@ static void look_for_kernel(struct cli_top_options *o)
 		o->sort = CLI_TOP_SELF;
 }
 
-/* iprobed has no events of the kernel for its users: it is asked for the rest. */
-static int via_daemon(struct cli_top_options *o, int argc, char **argv)
-{
-	_cleanup_free_ char **words = calloc(argc + 1, sizeof(*words));
-	int n = 0, code, index = optind, socket = -1;
-
-	if (!words) {
-		ip_error("out of memory");
-		return cli_fail();
-	}
-	for (int i = 0; i < argc; i++) {
-		const bool value =
-			!strcmp(argv[i], "--kernel-buffer") || !strcmp(argv[i], "--kernel-source");
-
-		if (i && (value || !strcmp(argv[i], "--kernel") ||
-			  !strncmp(argv[i], "--kernel-buffer=", strlen("--kernel-buffer=")) ||
-			  !strncmp(argv[i], "--kernel-source=", strlen("--kernel-source="))))
-			i += value;
-		else
-			words[n++] = argv[i];
-	}
-	if (o->kernel.groups && cli_via_daemon_wanted(o->pid, &socket) > 0)
-		ip_print(stderr,
-			 "iprobe: no waits are shown: iprobed gives events of the kernel to "
-			 "recordings alone (iprobe attach --kernel, then iprobe wait)\n");
-	if (socket >= 0)
-		close(socket);
-	code = cli_via_daemon_try(IP_REQUEST_TOP, o->pid, n, words, LETTERS, long_options, NULL);
-	optind = index;
-	return code;
-}
-
 int cmd_top(int argc, char **argv)
 {
 	struct cli_top_options o;
 	struct cli_top_session *session;
 	struct cli_top_snapshot first;
-	int done, ended, code = parse(argc, argv, &o);
+	struct cli_daemon_events events;
+	int done, ended, code = parse(argc, argv, &o), index = optind;
 
-	if (code < 0 && o.pid)
-		code = via_daemon(&o, argc, argv);
+	if (code < 0 && o.pid) {
+		code = cli_via_daemon_try(IP_REQUEST_TOP, o.pid, argc, argv, LETTERS, long_options,
+					  NULL);
+		optind = index;
+	}
 	if (code >= 0)
 		return code;
 	cli_catch_signals();
-	look_for_kernel(&o);
+	look_for_kernel(&o, &events);
 	done = begin(&o, &session, &first);
+	cli_daemon_events_close(&events); /* the session has them */
 	if (done > 0 && o.batch && !o.json && !o.iterations && !o.duration_ns &&
 	    !isatty(STDOUT_FILENO))
 		ip_print(stderr, "iprobe: top goes on until Ctrl-C or the end of the process (-n N "

@@ -93,11 +93,14 @@ static uint64_t taken_by_reader(uint64_t buffer)
 	return buffer ? ip_iprobed_kernel_memory(buffer) + IP_IPROBED_BESIDE : 0;
 }
 
-/* Without the process that reads events of the kernel for it. */
+/* Without the process that reads events of the kernel for it. A flight recorder keeps as much of
+ * these events as of calls. */
 static uint64_t taken_by(const struct ip_iprobed_session *s)
 {
 	uint64_t memory = s->cleaning ? 0 : ip_request_memory(&s->request);
 
+	if (s->kernel_buffer && ip_request_keeps_newest(&s->request))
+		memory *= 2;
 	return memory ? memory + IP_IPROBED_BESIDE : 0;
 }
 

@@ -57,7 +57,7 @@ static int put(struct ip_kernel_stream *stream, enum ip_kernel_event id, int32_t
 }
 
 static int put_state(struct ip_kernel_stream *stream, pid_t pid, int32_t tid, const char *stat,
-		     bool in_call)
+		     bool in_call, bool with_parent)
 {
 	struct {
 		int32_t tid, pid, ppid;
@@ -70,7 +70,7 @@ static int put_state(struct ip_kernel_stream *stream, pid_t pid, int32_t tid, co
 
 	if (!from || !to || to < from || sscanf(to + 1, " %c %d", &state, &parent) != 2)
 		return 0;
-	fields.ppid = parent;
+	fields.ppid = with_parent ? parent : 0;
 	from++;
 	memcpy(fields.name, from, to - from < 15 ? to - from : 15);
 	fields.mode = in_call ? MODE_SYSCALL : state == 'R' ? MODE_UNKNOWN : MODE_USER;
@@ -172,7 +172,7 @@ static int put_ids(struct ip_kernel_stream *stream, pid_t pid, int32_t tid, int 
 }
 
 static int write_thread(struct ip_kernel_stream *stream, pid_t pid, int task, const char *tid,
-			bool calls)
+			bool calls, bool parent)
 {
 	struct {
 		int32_t tid, number;
@@ -186,7 +186,7 @@ static int write_thread(struct ip_kernel_stream *stream, pid_t pid, int task, co
 
 	if (read_file(task, tid, "stat", text, sizeof(text)) <= 0)
 		return 0; /* it has ended */
-	if (put_state(stream, pid, fields.tid, text, in_call) < 0)
+	if (put_state(stream, pid, fields.tid, text, in_call, parent) < 0)
 		return -1;
 	if (put_ids(stream, pid, fields.tid, task, tid) < 0)
 		return -1;
@@ -200,7 +200,7 @@ static int write_thread(struct ip_kernel_stream *stream, pid_t pid, int task, co
 		   &fields);
 }
 
-int ip_begin_states_write(struct ip_kernel_stream *stream, pid_t pid, bool calls)
+int ip_begin_states_write(struct ip_kernel_stream *stream, pid_t pid, bool calls, bool parent)
 {
 	char path[32];
 	_cleanup_closedir_ DIR *dir = NULL;
@@ -212,7 +212,7 @@ int ip_begin_states_write(struct ip_kernel_stream *stream, pid_t pid, bool calls
 		return ip_error_errno("pid %d: cannot list its threads", pid);
 	while ((entry = readdir(dir)))
 		if (*entry->d_name >= '1' && *entry->d_name <= '9' &&
-		    write_thread(stream, pid, dirfd(dir), entry->d_name, calls) < 0)
+		    write_thread(stream, pid, dirfd(dir), entry->d_name, calls, parent) < 0)
 			return -1;
 	return ip_kernel_stream_flush(stream);
 }

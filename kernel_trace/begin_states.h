@@ -14,7 +14,7 @@ struct ip_kernel_stream;
 
 /* Reads the state of the process' threads from /proc, and writes it into a stream of its own. The
  * instances must be switched on: what changes meanwhile they record. calls: also which system
- * calls. Returns 0, or -1 with an error. */
-int ip_begin_states_write(struct ip_kernel_stream *stream, pid_t pid, bool calls);
+ * calls; parent: also the id of its parent. Returns 0, or -1 with an error. */
+int ip_begin_states_write(struct ip_kernel_stream *stream, pid_t pid, bool calls, bool parent);
 
 #endif

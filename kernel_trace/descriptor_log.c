@@ -24,7 +24,7 @@
 #include "common/trace/kernel_format.h"
 #include "common/trace/trace_format.h"
 #include "kernel_trace/descriptor_name.h"
-#include "kernel_trace/kernel_segments.h"
+#include "kernel_trace/segments/kernel_segments.h"
 
 #define TEXT_MAX     256
 #define CALLS_MOST   64u     /* that are open at once */

@@ -16,7 +16,8 @@
 #include "common/trace/kernel_format.h"
 #include "common/trace/trace_format.h"
 #include "kernel_trace/event_layout.h"
-#include "kernel_trace/kernel_segments.h"
+#include "kernel_trace/segments/kernel_segments.h"
+#include "kernel_trace/segments/recorded_segments.h"
 
 #define PACKET_SIZE (64u << 10)
 
@@ -26,6 +27,14 @@ void ip_kernel_stream_init(struct ip_kernel_stream *stream, int dir, const uint8
 	*stream = (struct ip_kernel_stream){.dir = dir, .fd = -1, .cpu = cpu, .uuid = uuid};
 	snprintf(stream->name, sizeof(stream->name), "%s_%u", part, cpu);
 	stream->all = !strcmp(part, IP_KERNEL_ALL);
+}
+
+void ip_kernel_stream_put_in(struct ip_kernel_stream *stream,
+			     const struct ip_recorded_segments *segments)
+{
+	stream->in_segments = segments->any;
+	stream->segment = segments->newest;
+	stream->kept = segments->kept;
 }
 
 static int open_file(struct ip_kernel_stream *stream)

@@ -34,6 +34,7 @@ struct ip_kernel_sink {
 };
 
 struct ip_kernel_segments;
+struct ip_recorded_segments;
 
 struct ip_kernel_stream {
 	int dir, fd;
@@ -60,6 +61,10 @@ struct ip_kernel_stream {
 /* dir, uuid: borrowed. part: which of the streams of that CPU it is. */
 void ip_kernel_stream_init(struct ip_kernel_stream *stream, int dir, const uint8_t uuid[16],
 			   const char *part, uint32_t cpu);
+
+/* It is in segments, if there are some, from the newest one on. */
+void ip_kernel_stream_put_in(struct ip_kernel_stream *stream,
+			     const struct ip_recorded_segments *segments);
 
 /* Where the next event goes: room for IP_EVENT_SIZE_MAX bytes (event_layout.h). The packet before
  * may be written for that. Returns NULL with an error. */

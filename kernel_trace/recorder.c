@@ -54,7 +54,7 @@ int ip_kernel_recorder_start(struct ip_kernel_recorder *r)
 
 	if (r->worker)
 		return ip_worker_recorder_start(r->worker);
-	if (r->resumes && !r->kept && end_gap(r) < 0)
+	if (r->resumes && !r->segments.kept && end_gap(r) < 0)
 		return -1;
 	if (r->needed[IP_RECORD_ALL] && r->source->ops->switch_on(r->source, IP_RECORD_ALL) < 0)
 		return -1;
@@ -129,6 +129,11 @@ int ip_kernel_recorder_add(struct ip_kernel_recorder *r, pid_t pid)
 			 : ip_kernel_recorder_ask(r, JOIN, pid);
 }
 
+int ip_kernel_recorder_tell_now(struct ip_kernel_recorder *r)
+{
+	return ip_kernel_recorder_ask(r, WRITE_OUT, 0);
+}
+
 int ip_kernel_recorder_stats(struct ip_kernel_recorder *r, struct ip_kernel_stats *ret)
 {
 	int failed;
@@ -177,8 +182,7 @@ static int finish(struct ip_kernel_recorder *r)
 		    ip_kernel_stream_finish(&b->stream, now) < 0)
 			return -1;
 	}
-	if (r->kept &&
-	    ip_kernel_segments_write(r->kept, r->trace, r->room, &r->first, &r->written) < 0)
+	if (ip_recorded_segments_write(&r->segments, r->trace) < 0)
 		return -1;
 	ip_kernel_recorder_count(r);
 	return ip_kernel_recorder_tell(r, now);
@@ -260,7 +264,7 @@ void ip_kernel_recorder_destroy(struct ip_kernel_recorder *r)
 		ip_kernel_stream_clear(&r->buffers[i].stream);
 	ip_kernel_stream_clear(&r->state);
 	ip_descriptor_log_close(r->descriptors);
-	ip_kernel_segments_destroy(r->kept);
+	ip_recorded_segments_clear(&r->segments);
 	free(r->targets);
 	remove_own(r);
 	ip_kernel_functions_clear(&r->functions);

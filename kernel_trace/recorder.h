@@ -112,6 +112,9 @@ void ip_kernel_recorder_set_room(struct ip_kernel_recorder *recorder, uint64_t b
 int ip_kernel_recorder_snapshot(struct ip_kernel_recorder *recorder, int dir,
 				struct ip_ctf_metadata *m, struct ip_kernel_stats *ret);
 
+/* Reads what is in the buffers now: the sink has been told of it when this returns. */
+int ip_kernel_recorder_tell_now(struct ip_kernel_recorder *recorder);
+
 /* In a process that was forked meanwhile: gives up what would keep the buffers in being when the
  * process that has made them removes them. Changes nothing for that one. NULL is allowed. */
 void ip_kernel_recorder_leave(const struct ip_kernel_recorder *recorder);

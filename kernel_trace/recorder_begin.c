@@ -38,9 +38,7 @@ static int add_buffer(struct ip_kernel_recorder *r, enum ip_record_part part, un
 		return -1;
 	ip_kernel_stream_init(&buffer.stream, r->dir, r->uuid, parts[part], cpu);
 	buffer.stream.sink = r->sink;
-	buffer.stream.in_segments = r->in_segments;
-	buffer.stream.segment = r->segment;
-	buffer.stream.kept = r->kept;
+	ip_kernel_stream_put_in(&buffer.stream, &r->segments);
 	r->buffers[r->nbuffers++] = buffer;
 	return 0;
 }
@@ -173,11 +171,6 @@ int ip_kernel_recorder_create(const struct ip_kernel_options *options, int dir,
 	r->trace = dir;
 	r->dir = r->tracefs.fd = r->wake = -1;
 	r->resumes = options->resumes;
-	r->in_segments = options->in_segments || options->keep || r->resumes;
-	r->segment = r->first = r->wanted = r->wanted_first = options->segment;
-	r->room = UINT64_MAX;
-	if (options->keep)
-		r->kept = ip_kernel_segments_create(options->keep);
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -187,19 +180,17 @@ int ip_kernel_recorder_create(const struct ip_kernel_options *options, int dir,
 	ip_kernel_stream_init(&r->state, -1, r->uuid, IP_KERNEL_STATE,
 			      r->sink ? IP_KERNEL_CPUS_MAX : 0);
 	r->state.sink = r->sink;
-	r->state.in_segments = r->in_segments;
-	r->state.kept = r->kept;
-	if (options->keep && !r->kept) {
+	if (ip_recorded_segments_init(&r->segments, options) < 0) {
 		ip_kernel_recorder_destroy(r);
-		return ip_error("out of memory");
+		return -1;
 	}
 	if (getrandom(r->uuid, sizeof(r->uuid), 0) != sizeof(r->uuid)) {
 		ip_kernel_recorder_destroy(r);
 		return ip_error_errno("cannot make an id for the trace");
 	}
 	if (options->reader) {
-		if (make_dir(r, dir) < 0 ||
-		    ip_worker_recorder_create(options, dir, r->dir, r->uuid, &r->worker) < 0)
+		if (make_dir(r, dir) < 0 || ip_worker_recorder_create(options, dir, r->dir, r->uuid,
+								      &r->segments, &r->worker) < 0)
 			goto fail;
 		*ret = r;
 		return 0;
@@ -209,13 +200,14 @@ int ip_kernel_recorder_create(const struct ip_kernel_options *options, int dir,
 	r->layout = ip_event_layout_read();
 	if (!r->layout || tell_missing(r) < 0 || make_dir(r, dir) < 0 ||
 	    make_probes(r, options, dir) < 0 ||
-	    (r->resumes && !r->kept && ip_kernel_recorder_find_begun(r) < 0) ||
+	    (r->resumes && !r->segments.kept && ip_kernel_recorder_find_begun(r) < 0) ||
 	    make_buffers(r) < 0 || make_source(r, options) < 0)
 		goto fail;
 	r->state.dir = r->dir;
-	r->state.segment = r->segment;
+	ip_kernel_stream_put_in(&r->state, &r->segments);
 	if (r->groups >> IP_KERNEL_GROUP_SYSCALLS & 1 && !r->sink) {
-		r->descriptors = ip_descriptor_log_open(dir, r->in_segments, r->segment, r->kept);
+		r->descriptors = ip_descriptor_log_open(dir, r->segments.any, r->segments.newest,
+							r->segments.kept);
 		if (!r->descriptors)
 			goto fail;
 	}

@@ -10,14 +10,13 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "common/trace/trace_segments.h"
 #include "kernel_trace/descriptor_log.h"
 #include "kernel_trace/kernel_probes.h"
-#include "kernel_trace/kernel_segments.h"
 #include "kernel_trace/kernel_stream.h"
 #include "kernel_trace/perf/path_ring.h"
 #include "kernel_trace/record_source.h"
 #include "kernel_trace/recorder.h"
+#include "kernel_trace/segments/recorded_segments.h"
 #include "kernel_trace/tracefs_place.h"
 #include "kernel_trace/users/worker_recorder.h"
 
@@ -44,26 +43,15 @@ struct request {
 	char *why;
 };
 
-/* What had come before a segment. */
-struct segment_begin {
-	uint64_t events, lost;
-};
-
 struct ip_kernel_recorder {
 	unsigned groups;
 	const struct ip_kernel_sink *sink; /* NULL: files are written */
 	int trace;			   /* DIR; borrowed */
 	int dir;			   /* DIR/kernel */
-	bool in_segments, resumes;
-	struct ip_kernel_segments *kept; /* they are in memory; NULL: they are in files */
-	/* atomic: the segments that there are to be, the newest and the oldest (NULL kept) */
-	uint32_t wanted, wanted_first;
-	uint32_t segment, first;
-	uint64_t room;	  /* for what is in memory, when it is written at the end */
-	uint64_t written; /* of it */
-	uint64_t begun;	  /* bytes of files that were there: of a trace that is not in pieces */
-	struct segment_begin begins[IP_TRACE_SEGMENTS_ROOM]; /* by number mod their number */
-	pid_t *targets;					     /* that have joined */
+	bool resumes;
+	struct ip_recorded_segments segments;
+	uint64_t begun; /* bytes of files that were there: of a trace that is not in pieces */
+	pid_t *targets; /* that have joined */
 	size_t ntargets;
 	uint8_t uuid[16];
 	struct ip_worker_recorder *worker; /* has all but dir and uuid; NULL: there is none */
@@ -119,9 +107,6 @@ int ip_kernel_recorder_cut(struct ip_kernel_recorder *r, uint64_t before);
 int ip_kernel_recorder_find_begun(struct ip_kernel_recorder *r);
 /* What is gathered becomes part of the segments. As ip_kernel_recorder_cut(). */
 int ip_kernel_recorder_write_out(struct ip_kernel_recorder *r, uint64_t before);
-/* What of the statistics was dropped with its segments. */
-void ip_kernel_recorder_count_dropped(const struct ip_kernel_recorder *r,
-				      struct ip_kernel_stats *stats);
 /* Asks the thread that reads, and waits for the answer. Returns 0, or -1 with an error. */
 int ip_kernel_recorder_ask(struct ip_kernel_recorder *r, enum asked what, pid_t pid);
 /* Writes the metadata. dir: DIR/kernel. Returns 0, or -1 with an error. */

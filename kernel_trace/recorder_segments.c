@@ -22,6 +22,7 @@
 #include "common/trace/trace_format.h"
 #include "kernel_trace/begin_states.h"
 #include "kernel_trace/recorder_private.h"
+#include "kernel_trace/segments/kernel_segments.h"
 
 /* Up to which all events of a buffer have come. before: when the buffers began to be read. */
 static uint64_t up_to(const struct buffer *buffer, uint64_t before)
@@ -73,7 +74,7 @@ static int read_process(struct ip_kernel_recorder *r, pid_t pid, uint64_t now)
 {
 	const bool calls = r->groups >> IP_KERNEL_GROUP_SYSCALLS & 1;
 
-	if (ip_begin_states_write(&r->state, pid, calls) < 0 && ip_proc_started_at(pid))
+	if (ip_begin_states_write(&r->state, pid, calls, true) < 0 && ip_proc_started_at(pid))
 		return -1;
 	return r->descriptors ? ip_descriptor_log_scan(r->descriptors, pid, now) : 0;
 }
@@ -90,9 +91,21 @@ static int read_processes(struct ip_kernel_recorder *r)
 	return ret;
 }
 
-static struct segment_begin sum(const struct ip_kernel_recorder *r)
+struct cut {
+	struct ip_kernel_recorder *recorder;
+	uint64_t before; /* when the buffers began to be read */
+};
+
+static int flush(void *context)
 {
-	struct segment_begin s = {.events = r->state.events};
+	const struct cut *c = context;
+
+	return ip_kernel_recorder_flush(c->recorder);
+}
+
+static struct ip_segment_begin sum(const struct ip_kernel_recorder *r)
+{
+	struct ip_segment_begin s = {.events = r->state.events};
 
 	for (size_t i = 0; i < r->nbuffers; i++) {
 		s.events += r->buffers[i].stream.events;
@@ -101,41 +114,32 @@ static struct segment_begin sum(const struct ip_kernel_recorder *r)
 	return s;
 }
 
-static int begin(struct ip_kernel_recorder *r, uint32_t number, uint64_t before)
+static int begin(void *context, uint32_t number, struct ip_segment_begin *ret)
 {
-	r->begins[number % IP_TRACE_SEGMENTS_ROOM] = sum(r);
+	const struct cut *c = context;
+	struct ip_kernel_recorder *r = c->recorder;
+
+	*ret = sum(r);
 	for (size_t i = 0; i < r->nbuffers; i++)
 		if (ip_kernel_stream_cut(&r->buffers[i].stream, number,
-					 up_to(&r->buffers[i], before)) < 0)
+					 up_to(&r->buffers[i], c->before)) < 0)
 			return -1;
 	if (ip_kernel_stream_cut(&r->state, number, 0) < 0 ||
 	    (r->descriptors && ip_descriptor_log_cut(r->descriptors, number) < 0))
 		return -1;
-	r->segment = number;
 	return read_processes(r);
 }
 
-static void remove_one(int dir, const char *name)
+/* Step 3. */
+static void remove_files(void *context, uint32_t number)
 {
-	/* one that stays is older than the oldest segment: readers pass over it */
-	(void)unlinkat(dir, name, 0);
-}
+	const struct cut *c = context;
+	const struct ip_kernel_recorder *r = c->recorder;
 
-/* Step 3: the oldest first, so that no segment is missing between others. */
-static void remove_up_to(struct ip_kernel_recorder *r, uint32_t first)
-{
-	char name[64];
-
-	for (; r->first < first; r->first++) {
-		for (size_t i = 0; i < r->nbuffers; i++) {
-			snprintf(name, sizeof(name), "%s-%u", r->buffers[i].stream.name, r->first);
-			remove_one(r->dir, name);
-		}
-		snprintf(name, sizeof(name), "%s-%u", r->state.name, r->first);
-		remove_one(r->dir, name);
-		snprintf(name, sizeof(name), IP_TRACE_DESCRIPTORS "-%u", r->first);
-		remove_one(r->trace, name);
-	}
+	for (size_t i = 0; i < r->nbuffers; i++)
+		ip_recorded_segments_remove(r->dir, r->buffers[i].stream.name, number);
+	ip_recorded_segments_remove(r->dir, r->state.name, number);
+	ip_recorded_segments_remove(r->trace, IP_TRACE_DESCRIPTORS, number);
 }
 
 /* The id of the trace in the first packet of a stream. */
@@ -155,6 +159,7 @@ int ip_kernel_recorder_find_begun(struct ip_kernel_recorder *r)
 {
 	int fd = openat(r->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct ip_recorded_segments *s = &r->segments;
 	const struct dirent *entry;
 	uint64_t bytes = 0;
 	bool known = false;
@@ -176,44 +181,24 @@ int ip_kernel_recorder_find_begun(struct ip_kernel_recorder *r)
 			bytes += st.st_size;
 		if (!name.in_segments)
 			continue;
-		if (name.segment >= r->segment)
-			r->segment = name.segment + 1;
-		if (name.segment < r->first)
-			r->first = name.segment;
+		if (name.segment >= s->newest)
+			s->newest = name.segment + 1;
+		if (name.segment < s->first)
+			s->first = name.segment;
 	}
 	/* pieces count what is in them */
-	r->begun = r->wanted ? 0 : bytes;
-	r->wanted = r->segment;
+	r->begun = s->wanted ? 0 : bytes;
+	s->wanted = s->newest;
 	return 0;
 }
 
 int ip_kernel_recorder_cut(struct ip_kernel_recorder *r, uint64_t before)
 {
-	uint32_t number;
+	struct cut context = {r, before};
+	const struct ip_segment_ops ops = {
+		.flush = flush, .begin = begin, .remove = remove_files, .context = &context};
 
-	if (r->kept) {
-		r->first = ip_kernel_segments_first(r->kept);
-		if (!ip_kernel_segments_is_full(r->kept))
-			return 0;
-		number = r->segment + 1;
-		/* what is gathered belongs to the segment that ends */
-		for (size_t i = 0; i < r->nbuffers; i++)
-			if (ip_kernel_stream_flush(&r->buffers[i].stream) < 0)
-				return -1;
-		if (ip_kernel_segments_begin(r->kept) != number)
-			return 0;
-		r->first = ip_kernel_segments_first(r->kept);
-		return begin(r, number, before);
-	}
-	number = __atomic_load_n(&r->wanted, __ATOMIC_ACQUIRE);
-	if (!r->in_segments || number == r->segment)
-		return 0;
-	/* all numbers have files: a number that has none tells that something is missing */
-	while (r->segment < number)
-		if (begin(r, r->segment + 1, before) < 0)
-			return -1;
-	remove_up_to(r, __atomic_load_n(&r->wanted_first, __ATOMIC_ACQUIRE));
-	return 0;
+	return ip_recorded_segments_cut(&r->segments, &ops) < 0 ? -1 : 0;
 }
 
 int ip_kernel_recorder_write_out(struct ip_kernel_recorder *r, uint64_t before)
@@ -224,25 +209,14 @@ int ip_kernel_recorder_write_out(struct ip_kernel_recorder *r, uint64_t before)
 	return 0;
 }
 
-void ip_kernel_recorder_count_dropped(const struct ip_kernel_recorder *r,
-				      struct ip_kernel_stats *stats)
-{
-	const struct segment_begin *begin = &r->begins[r->first % IP_TRACE_SEGMENTS_ROOM];
-
-	stats->events -= begin->events;
-	stats->lost -= begin->lost;
-	stats->dropped = begin->events;
-}
-
 void ip_kernel_recorder_keep(struct ip_kernel_recorder *r, uint32_t first, uint32_t newest)
 {
-	__atomic_store_n(&r->wanted_first, first, __ATOMIC_RELEASE);
-	__atomic_store_n(&r->wanted, newest, __ATOMIC_RELEASE);
+	ip_recorded_segments_keep(&r->segments, first, newest);
 }
 
 void ip_kernel_recorder_set_room(struct ip_kernel_recorder *r, uint64_t bytes)
 {
-	r->room = bytes;
+	r->segments.room = bytes;
 }
 
 int ip_kernel_recorder_snapshot(struct ip_kernel_recorder *r, int trace, struct ip_ctf_metadata *m,
@@ -251,14 +225,16 @@ int ip_kernel_recorder_snapshot(struct ip_kernel_recorder *r, int trace, struct 
 	_cleanup_close_ int dir = -1;
 	uint32_t first;
 
-	if (ip_kernel_recorder_ask(r, WRITE_OUT, 0) < 0)
+	if ((r->worker ? ip_worker_recorder_write_out(r->worker)
+		       : ip_kernel_recorder_ask(r, WRITE_OUT, 0)) < 0)
 		return -1;
 	dir = ip_dir_make(trace, IP_KERNEL_SUBDIR);
 	if (dir < 0)
 		return ip_error_errno("cannot make the directory %s of the trace",
 				      IP_KERNEL_SUBDIR);
 	if (ip_kernel_recorder_stats(r, ret) < 0 ||
-	    ip_kernel_segments_write(r->kept, trace, UINT64_MAX, &first, &ret->bytes) < 0 ||
+	    ip_kernel_segments_write(r->segments.kept, trace, UINT64_MAX, &first, &ret->bytes) <
+		    0 ||
 	    (r->probes && ip_kernel_functions_write(trace, &r->probes->functions) < 0))
 		return -1;
 	return ip_kernel_recorder_describe_in(r, dir, m);

@@ -154,9 +154,7 @@ void ip_kernel_recorder_count(struct ip_kernel_recorder *r)
 		stats.bytes += r->buffers[i].stream.bytes;
 	}
 	pthread_mutex_lock(&r->lock);
-	if (r->kept)
-		stats.bytes = r->written;
-	ip_kernel_recorder_count_dropped(r, &stats);
+	ip_recorded_segments_count(&r->segments, &stats);
 	r->stats = stats;
 	pthread_mutex_unlock(&r->lock);
 }
@@ -191,7 +189,7 @@ static int take_in(struct ip_kernel_recorder *r, pid_t pid)
 		return -1;
 	if (add_target(r, pid) < 0)
 		return -1;
-	if (ip_begin_states_write(&r->state, pid, calls) < 0)
+	if (ip_begin_states_write(&r->state, pid, calls, true) < 0)
 		return -1;
 	return r->descriptors ? ip_descriptor_log_scan(r->descriptors, pid, now) : 0;
 }

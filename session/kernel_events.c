@@ -47,11 +47,10 @@ static int check(const struct ip_session *s)
 /* Through iprobed, events of the kernel are what its reader gives: no more than a trace of them. */
 static int check_reader(const struct ip_kernel_options *o)
 {
-	if (!o->in_segments && !o->keep && !o->resumes && !o->functions)
+	if (!o->resumes && !o->functions)
 		return 0;
-	return ip_error(
-		"iprobed gives events of the kernel without --rotate, --overwrite, --resume "
-		"and --kernel-functions: leave these out");
+	return ip_error("iprobed gives events of the kernel without --resume and "
+			"--kernel-functions: leave these out");
 }
 
 /* What the recorder is to do for the trace. */
@@ -59,7 +58,8 @@ static int choose(struct ip_session *s, struct ip_kernel_options *o)
 {
 	if (ip_worker_client_no_events())
 		return ip_error("%s", ip_worker_client_no_events());
-	o->reader = ip_worker_client_events();
+	if (!o->reader)
+		o->reader = ip_worker_client_events();
 	o->in_segments = ip_trace_rotates(s->trace);
 	/* as much as of the events of functions */
 	o->keep = s->options->overwrite ? s->options->memory : 0;

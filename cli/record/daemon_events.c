@@ -17,7 +17,6 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/interrupted.h"
-#include "kernel_trace/kernel_check.h"
 
 #define ANSWER_MS 20000
 #define LOOK_MS	  200
@@ -98,9 +97,6 @@ int cli_daemon_events_open(pid_t pid, const struct ip_kernel_options *options, b
 	if (options->functions)
 		return ip_error("iprobed gives events of the kernel without --kernel-functions: "
 				"leave it out");
-	if (options->in_segments || options->keep)
-		return ip_error("iprobed gives events of the kernel without --rotate and "
-				"--overwrite: leave these out");
 	if (options->source)
 		return ip_error("--kernel-source is not taken by iprobed: leave it out");
 	if (send_request(socket, pid, options->buffer) < 0)
@@ -118,7 +114,7 @@ int cli_daemon_events_missing(const struct ip_kernel_options *options)
 
 	if (!why)
 		return ip_error("out of memory");
-	if (geteuid() && ip_kernel_check_source(options->source) < 0)
+	if (cli_lacks_kernel_events(options))
 		return ip_error("%s; or an iprobed whose policy gives them to you (kernel, "
 				"iprobed(8)), and none is running",
 				why);

@@ -69,7 +69,7 @@ int cli_via_daemon_wanted(pid_t pid, int *ret_socket)
 	return cli_via_daemon_wanted_with(pid, &(struct ip_kernel_options){0}, ret_socket);
 }
 
-static bool lacks_events(const struct ip_kernel_options *options)
+bool cli_lacks_kernel_events(const struct ip_kernel_options *options)
 {
 	return options->groups && geteuid() && ip_kernel_check_source(options->source) < 0;
 }
@@ -82,7 +82,7 @@ int cli_via_daemon_wanted_with(pid_t pid, const struct ip_kernel_options *option
 	if (word && *word && !always && strcmp(word, "never") && strcmp(word, "auto"))
 		return ip_error("IPROBE_DAEMON is auto, always or never, not '%s'", word);
 	if ((word && !strcmp(word, "never")) ||
-	    (!always && (!pid || cli_may_trace(pid)) && !lacks_events(options)))
+	    (!always && (!pid || cli_may_trace(pid)) && !cli_lacks_kernel_events(options)))
 		return 0;
 	*ret_socket = connect_to(path && *path ? path : IP_SOCKET);
 	if (*ret_socket >= 0)

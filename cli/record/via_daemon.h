@@ -25,6 +25,9 @@ int cli_via_daemon_wanted(pid_t pid, int *ret_socket);
  * too, where this user may trace the process but may not have them. pid 0: no process is traced. */
 int cli_via_daemon_wanted_with(pid_t pid, const struct ip_kernel_options *options, int *ret_socket);
 
+/* Whether the options ask for events of the kernel, and this user may not have them. */
+bool cli_lacks_kernel_events(const struct ip_kernel_options *options);
+
 /* Whether iprobed is running, and may be asked. */
 bool cli_daemon_listens(void);
 

@@ -17,6 +17,8 @@
 
 #include "cli/cli.h"
 #include "cli/record/attach.h"
+#include "cli/record/daemon_events.h"
+#include "cli/record/shared_notice.h"
 #include "cli/record/via_daemon.h"
 #include "cli/top/top_private.h"
 #include "common/array.h"
@@ -65,6 +67,23 @@ static void fill(struct ip_service_worker_result *r, const struct ip_session_sum
 		snprintf(r->why, sizeof(r->why), "%s", ip_error_message());
 }
 
+/* Each session has a reader of its own where iprobed reads for this user. Where it refuses, calls
+ * are measured without what they wait for, which is told once. */
+static void open_events(pid_t pid, struct ip_kernel_options *kernel,
+			struct cli_daemon_events *events)
+{
+	*events = (struct cli_daemon_events){.connection = -1};
+	if (!kernel->groups)
+		return;
+	if (cli_daemon_events_open(pid, kernel, true, events) >= 0) {
+		kernel->reader = events->reader;
+		return;
+	}
+	kernel->groups = 0;
+	if (!cli_told_before(ip_error_message()))
+		ip_print(stderr, "iprobe: no waits are shown: %s\n", ip_error_message());
+}
+
 static int work(void *context, const struct ip_service_task *task, int socket,
 		struct ip_service_worker_result *result)
 {
@@ -88,6 +107,7 @@ static int work(void *context, const struct ip_service_task *task, int socket,
 					     .context = &own};
 	_cleanup_free_ char *dir = NULL, *joined = NULL;
 	struct ip_session_summary summary = {0};
+	struct cli_daemon_events events;
 	int code;
 
 	cli_catch_signals();
@@ -109,10 +129,14 @@ static int work(void *context, const struct ip_service_task *task, int socket,
 		if (asked >= 0)
 			return asked;
 	}
-	if (code < 0 || cli_top_choose_payload(&options, task->pid) < 0)
+	if (code < 0)
+		return cli_fail();
+	open_events(task->pid, &options.kernel, &events);
+	if (cli_top_choose_payload(&options, task->pid) < 0)
 		return cli_fail();
 	options.dir = dir;
 	code = ip_session_attach(task->pid, &options, &summary) < 0;
+	cli_daemon_events_close(&events);
 	fill(result, &summary, code);
 	/* a process that was found and has nothing to measure is not named */
 	if (code && (task->named || !summary.nothing))
@@ -171,6 +195,7 @@ int cli_top_service_run(const struct cli_top_options *o, const char *dir, int li
 	struct ip_service_sum sum;
 	int done;
 
+	cli_told_once_begin();
 	done = ip_service_record(&options, &sum);
 	if (done < 0)
 		return cli_fail();

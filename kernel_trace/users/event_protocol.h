@@ -29,6 +29,9 @@ enum ip_event_word {
 	IP_EVENT_LOST,	 /* events of cpu are missing behind those before */
 	IP_EVENT_UNTIL,	 /* all events before size, a time of the TSC, have come */
 	IP_EVENT_OVER,	 /* nothing more comes: why */
+	/* from the worker, with an answer: all that has happened up to now comes before it, as far
+	 * as it does within 3 s */
+	IP_EVENT_FLUSH,
 };
 
 struct ip_event_message {

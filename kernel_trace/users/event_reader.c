@@ -37,6 +37,8 @@
 #define CHECK_SHARE 20		  /* one part in so many of our time goes to checks */
 #define PAUSE_NS    2000000000ull /* between two checks, at most */
 #define ALIVE_NS    1000000000ull
+#define FLUSH_NS    3000000000ull /* events may come faster than they are read */
+#define FLUSH_NAP   2000000l	  /* ns */
 
 struct reader {
 	const struct ip_event_reader_options *options;
@@ -47,8 +49,9 @@ struct reader {
 	struct ip_event_queues queues;	 /* two of each CPU: of the target, of all processes */
 	struct ip_event_writer *writers; /* likewise */
 	struct ip_event_targets targets;
-	uint64_t next_ns;	 /* when processes are checked again */
-	uint64_t until, told_ns; /* what the worker was told of the time last, and when */
+	uint64_t next_ns; /* when processes are checked again */
+	/* what the worker was told of the time last (atomic), and when */
+	uint64_t until, told_ns;
 	bool started, stops;
 	char notice[1024];
 };
@@ -197,7 +200,7 @@ static int on_until(void *context, uint64_t tsc)
 	for (size_t i = 0; i < 2 * r->cpus; i++)
 		if (ip_event_send(the_socket, &r->writers[i]) < 0)
 			return -1;
-	r->until = tsc;
+	__atomic_store_n(&r->until, tsc, __ATOMIC_RELEASE);
 	r->told_ns = ip_now_ns();
 	return send_word(IP_EVENT_UNTIL, tsc, NULL);
 }
@@ -324,6 +327,23 @@ static int add(struct reader *r, const struct ip_event_message *m)
 	return 0;
 }
 
+/* Checks may have to wait for their share of our time: then the events wait, too. */
+static int flush(struct reader *r)
+{
+	const struct timespec nap = {.tv_nsec = FLUSH_NAP};
+	const uint64_t since = ip_clock_now(), limit = ip_now_ns() + FLUSH_NS;
+
+	if (!r->started)
+		return ip_error("no events are read yet");
+	for (;;) {
+		if (ip_kernel_recorder_tell_now(r->recorder) < 0)
+			return -1;
+		if (__atomic_load_n(&r->until, __ATOMIC_ACQUIRE) >= since || ip_now_ns() > limit)
+			return 0;
+		nanosleep(&nap, NULL);
+	}
+}
+
 /* Does what the worker asks for. Returns whether there is more to do. */
 static bool serve(struct reader *r, const struct ip_event_message *m)
 {
@@ -342,6 +362,9 @@ static bool serve(struct reader *r, const struct ip_event_message *m)
 	case IP_EVENT_STOP:
 		r->stops = true;
 		done = r->started ? ip_kernel_recorder_stop(r->recorder) : 0;
+		break;
+	case IP_EVENT_FLUSH:
+		done = flush(r);
 		break;
 	default:
 		return false;

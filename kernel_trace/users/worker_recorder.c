@@ -27,43 +27,10 @@
 #include "kernel_trace/event_layout.h"
 #include "kernel_trace/kernel_stream.h"
 #include "kernel_trace/users/event_protocol.h"
+#include "kernel_trace/users/worker_private.h"
 
 #define ANSWER_MS 20000
 #define FLUSH_NS  1000000000ull
-
-struct source {
-	bool all;
-	uint32_t cpu;
-	struct ip_kernel_stream stream;
-};
-
-struct ip_worker_recorder {
-	int socket, dir;
-	const uint8_t *uuid;
-	const struct ip_kernel_sink *sink; /* NULL: files are written */
-	struct source *sources;
-	size_t nsources;
-	struct ip_kernel_stream state;
-	struct ip_descriptor_log *descriptors; /* NULL: no system calls are recorded */
-	uint64_t looked; /* when descriptors were looked at; 0: they were not */
-	uint64_t flushed_ns;
-	pthread_t thread;
-	bool runs;
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	/* Under the lock: whether the answer to what was asked for has come, what it is, the
-	 * statistics, and what went wrong (NULL: nothing). */
-	bool asked, stops;
-	pid_t joins;	  /* the process that was asked for; 0: none */
-	bool only_64_bit; /* processes that join have 64-bit programs */
-	bool blind;	  /* the user may not look at its descriptors */
-	int answer;
-	char *answer_text;
-	struct ip_kernel_stats stats;
-	char *why;
-	int why_errno;
-	uint8_t packet[IP_EVENT_PACKET_MAX + 1]; /* a text ends with 0 */
-};
 
 static int ask(const struct ip_worker_recorder *w, enum ip_event_word word, int32_t number,
 	       uint64_t size)
@@ -139,7 +106,8 @@ int ip_worker_recorder_missing(const struct ip_kernel_options *options, char **r
 }
 
 int ip_worker_recorder_create(const struct ip_kernel_options *options, int trace, int dir,
-			      const uint8_t *uuid, struct ip_worker_recorder **ret)
+			      const uint8_t *uuid, struct ip_recorded_segments *segments,
+			      struct ip_worker_recorder **ret)
 {
 	const bool calls = options->groups >> IP_KERNEL_GROUP_SYSCALLS & 1 && !options->sink;
 	struct ip_worker_recorder *w = calloc(1, sizeof(*w));
@@ -148,8 +116,10 @@ int ip_worker_recorder_create(const struct ip_kernel_options *options, int trace
 	if (!w)
 		return ip_error("out of memory");
 	w->socket = options->reader;
+	w->trace = trace;
 	w->dir = dir;
 	w->uuid = uuid;
+	w->segments = segments;
 	w->sink = options->sink;
 	w->only_64_bit = options->only_64_bit;
 	pthread_mutex_init(&w->lock, NULL);
@@ -160,12 +130,14 @@ int ip_worker_recorder_create(const struct ip_kernel_options *options, int trace
 	ip_kernel_stream_init(&w->state, dir, uuid, IP_KERNEL_STATE,
 			      w->sink ? IP_KERNEL_CPUS_MAX : 0);
 	w->state.sink = w->sink;
+	ip_kernel_stream_put_in(&w->state, segments);
 	if (begin(w, options) < 0) { /* nothing was written yet */
 		ip_worker_recorder_destroy(w);
 		return -1;
 	}
 	if (calls)
-		w->descriptors = ip_descriptor_log_open(trace, false, 0, NULL);
+		w->descriptors = ip_descriptor_log_open(trace, segments->any, segments->newest,
+							segments->kept);
 	if (calls && !w->descriptors) {
 		ip_worker_recorder_destroy(w);
 		return -1;
@@ -192,6 +164,7 @@ static struct ip_kernel_stream *stream_of(struct ip_worker_recorder *w, bool all
 	ip_kernel_stream_init(&source.stream, w->dir, w->uuid,
 			      all ? IP_KERNEL_ALL : IP_KERNEL_TARGET, cpu);
 	source.stream.sink = w->sink;
+	ip_kernel_stream_put_in(&source.stream, w->segments);
 	w->sources[w->nsources] = source;
 	return &w->sources[w->nsources++].stream;
 }
@@ -246,6 +219,7 @@ static void count(struct ip_worker_recorder *w)
 		stats.lost += w->sources[i].stream.lost;
 		stats.bytes += w->sources[i].stream.bytes;
 	}
+	ip_recorded_segments_count(w->segments, &stats);
 	pthread_mutex_lock(&w->lock);
 	w->stats = stats;
 	pthread_mutex_unlock(&w->lock);
@@ -270,7 +244,8 @@ static int take_until(struct ip_worker_recorder *w, uint64_t tsc)
 
 	if (w->sink)
 		return w->sink->until(w->sink->context, tsc);
-	if (w->descriptors && look(w, tsc) < 0)
+	w->until = tsc > w->until ? tsc : w->until;
+	if ((w->descriptors && look(w, tsc) < 0) || ip_worker_cut(w) < 0)
 		return -1;
 	if (now - w->flushed_ns < FLUSH_NS)
 		return 0;
@@ -283,32 +258,40 @@ static int take_until(struct ip_worker_recorder *w, uint64_t tsc)
 	return 0;
 }
 
-/* The answer to what was asked for. What descriptors a process had before it joined is read now:
- * what changes meanwhile is among the events. Returns whether more may come; -1 with an error. */
+static int take_in(struct ip_worker_recorder *w, pid_t pid, bool *ret_blind)
+{
+	if (w->sink)
+		return 0;
+	if (ip_array_grow(&w->joined, w->njoined, sizeof(*w->joined)) < 0)
+		return -1;
+	w->joined[w->njoined++] = pid;
+	*ret_blind = w->descriptors && !ip_descriptor_log_may_look(pid);
+	return ip_worker_read_process(w, pid);
+}
+
+/* The answer to what was asked for. Returns whether more may come; -1 with an error. */
 static int take_answer(struct ip_worker_recorder *w, bool done)
 {
+	enum ip_event_word word;
 	bool blind = false;
 	pid_t pid;
-	int ret;
 
 	pthread_mutex_lock(&w->lock);
-	pid = done ? w->joins : 0;
+	word = w->word;
+	pid = w->joins;
 	pthread_mutex_unlock(&w->lock);
-	if (w->descriptors && pid &&
-	    ip_descriptor_log_scan(w->descriptors, pid, ip_clock_now()) < 0)
+	if ((done && word == IP_EVENT_ADD && take_in(w, pid, &blind) < 0) ||
+	    (done && word == IP_EVENT_FLUSH && ip_worker_write_out(w) < 0))
 		return -1;
-	if (w->descriptors && pid)
-		blind = !ip_descriptor_log_may_look(pid);
 	pthread_mutex_lock(&w->lock);
 	w->asked = false;
 	w->blind = blind;
 	w->answer = done ? 0 : -1;
 	free(w->answer_text);
 	w->answer_text = strdup(text_of(w));
-	ret = !w->stops;
 	pthread_cond_signal(&w->changed);
 	pthread_mutex_unlock(&w->lock);
-	return ret;
+	return word != IP_EVENT_STOP;
 }
 
 /* Takes a packet. Returns whether more may come; -1 with an error. */
@@ -398,7 +381,7 @@ static int ask_and_wait(struct ip_worker_recorder *w, enum ip_event_word word, p
 
 	pthread_mutex_lock(&w->lock);
 	w->asked = true;
-	w->stops = word == IP_EVENT_STOP;
+	w->word = word;
 	w->joins = pid;
 	ret = ask(w, word, pid, word == IP_EVENT_ADD && w->only_64_bit);
 	while (ret == 0 && w->asked && !w->why)
@@ -420,6 +403,11 @@ int ip_worker_recorder_add(struct ip_worker_recorder *w, pid_t pid)
 			  "the events of the kernel, without names",
 			  pid);
 	return 0;
+}
+
+int ip_worker_recorder_write_out(struct ip_worker_recorder *w)
+{
+	return ask_and_wait(w, IP_EVENT_FLUSH, 0);
 }
 
 int ip_worker_recorder_stats(struct ip_worker_recorder *w, struct ip_kernel_stats *ret)
@@ -457,6 +445,8 @@ int ip_worker_recorder_stop(struct ip_worker_recorder *w)
 	for (size_t i = 0; i < w->nsources; i++)
 		if (ip_kernel_stream_finish(&w->sources[i].stream, now) < 0)
 			ret = -1;
+	if (ip_recorded_segments_write(w->segments, w->trace) < 0)
+		ret = -1;
 	count(w);
 	if (why)
 		ip_error("%s", why);
@@ -480,6 +470,7 @@ void ip_worker_recorder_destroy(struct ip_worker_recorder *w)
 	pthread_cond_destroy(&w->changed);
 	pthread_mutex_destroy(&w->lock);
 	free(w->sources);
+	free(w->joined);
 	free(w->answer_text);
 	free(w->why);
 	free(w);

@@ -262,10 +262,11 @@ def test_a_child_that_executes_a_plain_program(allowing, user, targets, calling)
     assert done.summary()["kernel"]["lost"] > 0
 
 
-def test_a_target_that_executes_a_setuid_program(allowing, user, targets, calling, setuid):
+@pytest.mark.parametrize("keeps", [(), ("--overwrite", "--memory", "512K")])
+def test_a_target_that_executes_a_setuid_program(allowing, user, targets, calling, setuid, keeps):
     target = targets.start(user, [calling, "own", setuid], preload=False)
     folder = user.dir()
-    proc = allowing.start_attach(user, target.pid, "--kernel", cwd=folder)
+    proc = allowing.start_attach(user, target.pid, "--kernel", *keeps, cwd=folder)
     wait_until_live(target.pid)
     time.sleep(0.3)
     target.say("become")

@@ -2,10 +2,13 @@
 """Events of the kernel by iprobed, of which no trace is made: iprobe syscalls and top of a user."""
 
 import json
+import os
+import signal
 import sys
 import time
 
 import pytest
+from test_top_kernel import check, functions, is_of
 
 from iptest import memory
 from iptest.actor import ORDINARY_UID, last_words, one_line
@@ -15,10 +18,10 @@ from iptest.daemon_fixtures import (  # noqa: F401
     member,
     other,
     pytestmark,
+    wait_until_idle,
 )
 from iptest.daemon_kernel import (  # noqa: F401
     allowing,
-    calling,
     instances,
     skip_without_events,
     until_no_instance,
@@ -207,11 +210,120 @@ def test_a_32_bit_program_of_another_user(allowing, member, other, user):
     assert "32-bit programs cannot be told apart" in line, line
 
 
-def test_top_says_what_to_do(allowing, user, targets, calling):
-    target = targets.start(user, [calling, "own"], preload=False)
-    done = user.iprobe(
-        *("top", "--kernel", "-b", "-n", "1", "-d", "200ms", target.pid), env=env(allowing)
+@pytest.fixture
+def waiting(targets, user, programs):
+    return targets.start(user, [programs.simple("open_waits", placement="fentry")], preload=False)
+
+
+def top(actor, daemon, *words, **more):
+    done = actor.iprobe("top", "--kernel", "-d", "500ms", *words, env={**env(daemon), **more})
+    assert done.returncode == 0, repr(done) + daemon.log()
+    return done
+
+
+@pytest.mark.parametrize("by", ["itself", "worker"])
+def test_top(allowing, user, waiting, by):
+    """What root's iprobe top shows: by a session of the user's own, or by one of iprobed's."""
+    ask = {"IPROBE_DAEMON": "always"} if by == "worker" else {}
+    done = top(user, allowing, "--json", "-n", "3", waiting.pid, **ask)
+    assert "no waits" not in done.stderr, done.stderr
+    assert ("worker" in allowing.log()) == (by == "worker"), allowing.log()
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(lines) == 3
+    for line in lines:
+        found = check(line)
+        for name in ("want", "hold", "look", "work"):
+            assert found[name]["calls"] > 0 and found[name]["total_ns"] > 0
+        kept = line["kernel"]["kept_ns"]
+        assert 0.8 * kept < found["look"]["wait"]["elapsed_ns"] <= kept + 1000
+    memory.assert_untouched(waiting.pid)
+    until_no_instance(allowing)
+
+
+def test_top_of_a_wait_without_end(allowing, user, waiting):
+    """It began before the oldest events that are kept."""
+    proc = user.start_iprobe(
+        *("top", "--kernel", "--memory", "1M", "--json", "-d", "500ms", "-n", "24", waiting.pid),
+        env=env(allowing),
     )
-    assert done.returncode == 0 and "work" in done.stdout, repr(done)
+    proc.stdout.readline()
+    waiting.proc.send_signal(signal.SIGUSR1)
+    done = last_words(proc)
+    assert done.returncode == 0, repr(done)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    for line in lines[4:]:
+        stuck = functions(line)["stuck"]
+        assert stuck["wait"]["open"] == 1 and stuck["wait"]["unknown_ns"] == 0, line
+        assert is_of(stuck, "signal", "pause"), stuck
+    until_no_instance(allowing)
+
+
+@pytest.mark.parametrize("by", ["itself", "worker"])
+def test_top_that_the_policy_does_not_give(daemon, root, user, waiting, by):
+    """The rest is shown, and one line says what is missing."""
+    skip_without_events(root)
+    ask = {"IPROBE_DAEMON": "always"} if by == "worker" else {}
+    done = top(user, daemon, "-b", "-n", "1", waiting.pid, **ask)
     (line,) = [s for s in done.stderr.splitlines() if "no waits are shown" in s]
-    assert "recordings alone (iprobe attach --kernel, then iprobe wait)" in line, line
+    assert "the policy gives uid" in line and "kernel in" in line, line
+    assert "%WAIT" not in done.stdout and "look" in done.stdout
+    done = top(user, daemon, "-b", "-n", "1", waiting.pid, waiting.pid, **ask)
+
+
+def test_top_of_several(allowing, user, other, targets, programs, waiting):
+    program = programs.simple("open_waits", placement="fentry")
+    second = targets.start(user, [program], preload=False)
+    words = ("--json", "-n", "2", "--by", "process", waiting.pid, second.pid)
+    line = json.loads(top(user, allowing, *words).stdout.splitlines()[-1])
+    assert line["kernel"]["without"] == 0, line
+    own = [f for f in line["functions"] if f["function"] == "look"]
+    assert {f["pid"] for f in own} == {waiting.pid, second.pid}
+    for f in own:
+        assert f["wait"]["elapsed_ns"] <= line["interval_ns"] and is_of(f, "timer", "poll")
+    until_no_instance(allowing)
+
+
+def test_top_of_several_not_given(daemon, root, user, targets, programs, waiting):
+    skip_without_events(root)
+    program = programs.simple("open_waits", placement="fentry")
+    second = targets.start(user, [program], preload=False)
+    done = top(user, daemon, "--json", "-n", "2", waiting.pid, second.pid)
+    (line,) = [s for s in done.stderr.splitlines() if "no waits are shown" in s]
+    assert "the policy gives uid" in line, line
+    line = json.loads(done.stdout.splitlines()[-1])
+    assert line["kernel"]["without"] == 2 and line["functions"], line
+
+
+def test_top_of_another_users_process(allowing, member, user, waiting):
+    """As the policy lists it: what its threads wait for, its files by number."""
+    allowing.policy.write_text(LISTED)
+    done = top(member, allowing, "--json", "-n", "2", waiting.pid)
+    for line in map(json.loads, done.stdout.splitlines()):
+        check(line)
+    assert "without names" in done.stderr, done.stderr
+    until_no_instance(allowing)
+
+
+def until_quiet(daemon):
+    memory.wait_for(
+        "a session stays",
+        lambda: not [n for n in daemon.children().values() if n != "iprobed-socket"],
+        30,
+    )
+
+
+def test_top_is_killed(allowing, user, waiting):
+    for victim in ("top", "reader"):
+        proc = user.start_iprobe(
+            *("top", "--kernel", "--json", "-d", "200ms", waiting.pid), env=env(allowing)
+        )
+        assert json.loads(proc.stdout.readline())["functions"]
+        (reader,) = [p for p, name in allowing.children().items() if name == "iprobed-kernel"]
+        os.kill(reader if victim == "reader" else proc.pid, signal.SIGKILL)
+        done = last_words(proc)
+        if victim == "reader":
+            assert done.returncode == 0, repr(done)
+            assert "iprobed's reader of kernel events has ended" in done.stderr, repr(done)
+        until_no_instance(allowing)
+        until_quiet(allowing)
+        wait_until_idle(waiting.pid)

@@ -225,13 +225,6 @@ def test_wait_for_processes(allowing, user, two):
     assert all(idle(pid) for pid in pids(two))
 
 
-@pytest.mark.parametrize("words", [("--rotate", "3"), ("--overwrite",)])
-def test_what_does_not_go_with_it(allowing, user, two, words):
-    line = one_line(attach(allowing, user, "--kernel", *words, *pids(two), cwd=user.dir()))
-    assert "iprobed gives events of the kernel without --rotate and --overwrite" in line, line
-    assert all(idle(pid) for pid in pids(two))
-
-
 def test_requests(allowing, two):
     """What asks for a reader asks for events, and has no descriptors."""
     pid = two[0].pid

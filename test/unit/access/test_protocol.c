@@ -218,6 +218,8 @@ static void test_kernel(void **state)
 		const char *options;
 		bool asked, optional;
 		uint64_t buffer;
+		bool keeps;	     /* the newest alone */
+		const char *command; /* NULL: attach */
 	} cases[] = {
 		{"", false, false, 4 << 20},
 		{"option --kernel\n", true, false, 4 << 20},
@@ -226,6 +228,8 @@ static void test_kernel(void **state)
 		{"option --kernel\noption --kernel=optional\n", true, true, 4 << 20},
 		{"option --kernel=optional,nothing\n", true, false, 4 << 20},
 		{"option --kernel-buffer=64K\noption --kernel=irq\n", true, false, 64 << 10},
+		{"option --kernel\noption --overwrite\n", true, false, 4 << 20, true},
+		{"option --kernel\n", true, true, 4 << 20, true, "top"},
 	};
 
 	(void)state;
@@ -235,11 +239,13 @@ static void test_kernel(void **state)
 		uint64_t buffer;
 		bool optional;
 
-		snprintf(text, sizeof(text), "iprobe 1\nattach 5\n%s", cases[i].options);
+		snprintf(text, sizeof(text), "iprobe 1\n%s 5\n%s",
+			 cases[i].command ? cases[i].command : "attach", cases[i].options);
 		assert_int_equal(ip_request_parse(text, strlen(text), &r), 0);
 		assert_int_equal(ip_request_kernel(&r, &buffer, &optional), cases[i].asked);
 		assert_int_equal(optional, cases[i].optional);
 		assert_int_equal(buffer, cases[i].buffer);
+		assert_int_equal(ip_request_keeps_newest(&r), cases[i].keeps);
 		ip_request_clear(&r);
 	}
 }

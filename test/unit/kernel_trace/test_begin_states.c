@@ -67,7 +67,7 @@ static struct seen states_of(pid_t pid, bool calls)
 
 	ip_kernel_stream_init(&stream, -1, uuid, "state", 0);
 	stream.sink = &sink;
-	assert_int_equal(ip_begin_states_write(&stream, pid, calls), 0);
+	assert_int_equal(ip_begin_states_write(&stream, pid, calls, true), 0);
 	ip_kernel_stream_clear(&stream);
 	return seen;
 }

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/trace/kernel_format.h"
 #include "kernel_trace/kernel_check.h"
 #include "kernel_trace/recorder.h"
@@ -27,6 +28,7 @@ static int worker;
 static pid_t reader, target;
 static unsigned own, begins; /* packets that name the target; of what was so at the beginning */
 static unsigned overs;
+static uint64_t until;	/* all events before have come */
 static bool several;	/* processes are named by the worker */
 static bool renames;	/* it gets a new name while its threads are read */
 static unsigned *asked; /* how often it was whether the target is there; shared */
@@ -167,6 +169,8 @@ static uint32_t answer(size_t *ret_bytes)
 			own += memmem(got.text, n - sizeof(got.head), &target, sizeof(target)) !=
 			       NULL;
 		}
+		if (got.head.word == IP_EVENT_UNTIL)
+			until = got.head.size;
 		overs += got.head.word == IP_EVENT_OVER;
 		if (got.head.word != IP_EVENT_DONE && got.head.word != IP_EVENT_REFUSED)
 			continue;
@@ -281,6 +285,29 @@ static void test_a_recording(void **state)
 	assert_true(own > 0 && begins > 0);
 }
 
+/* A call that has just been made is among what comes before the answer. */
+static void test_up_to_now(void **state)
+{
+	skip_without_events();
+	send_word(IP_EVENT_BEGIN, 1 << IP_KERNEL_GROUP_SYSCALLS, BUFFER);
+	assert_int_equal(answer(NULL), IP_EVENT_DONE);
+	send_word(IP_EVENT_FLUSH, 0, 0);
+	assert_refused("no events are read yet");
+	send_word(IP_EVENT_ADD, target, 0);
+	assert_int_equal(answer(NULL), IP_EVENT_DONE);
+	for (unsigned i = 0; i < 20; i++) {
+		const unsigned before = own;
+		const uint64_t now = ip_clock_now();
+
+		getppid();
+		send_word(IP_EVENT_FLUSH, 0, 0);
+		assert_int_equal(answer(NULL), IP_EVENT_DONE);
+		assert_true(until >= now && own > before);
+	}
+	send_word(IP_EVENT_STOP, 0, 0);
+	assert_int_equal(answer(NULL), IP_EVENT_DONE);
+}
+
 /* Nothing comes out of what is read under a number that is not the target's any more. Here it is
  * still the target's: so it is seen if it does. */
 static void test_a_number_that_is_given_again(void **state)
@@ -392,6 +419,7 @@ int main(void)
 		TEST(test_half_a_word),
 		TEST(test_a_word_with_a_descriptor),
 		TEST(test_a_recording),
+		TEST(test_up_to_now),
 		TEST(test_it_is_told_to_end),
 		cmocka_unit_test_setup_teardown(test_a_number_that_is_given_again, set_up_ended,
 						tear_down),

@@ -14,8 +14,8 @@
 #include "common/dir.h"
 #include "common/trace/kernel_format.h"
 #include "kernel_trace/event_layout.h"
-#include "kernel_trace/kernel_segments.h"
 #include "kernel_trace/kernel_stream.h"
+#include "kernel_trace/segments/kernel_segments.h"
 #include "test/unit/test.h"
 
 #define MOST 8000u

@@ -3,7 +3,7 @@
  * Keeps segments in memory. What a writer needs is counted: a segment goes when neither the list
  * nor a writer has it.
  */
-#include "kernel_trace/kernel_segments.h"
+#include "kernel_trace/segments/kernel_segments.h"
 
 #include <errno.h>
 #include <fcntl.h>
