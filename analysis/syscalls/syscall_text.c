@@ -35,6 +35,11 @@ __attribute__((format(printf, 2, 3))) static void put(struct text *t, const char
 	t->at = n >= 0 && (size_t)n < t->size - t->at ? t->at + n : t->size - 1;
 }
 
+uint64_t ip_syscall_before(const struct ip_syscall_call *call)
+{
+	return call->timed && !call->earlier ? call->begin - 1 : call->begin;
+}
+
 static void put_descriptor(struct text *t, const struct ip_syscall_call *call,
 			   const struct ip_syscall_descriptors *descriptors, int32_t fd,
 			   uint64_t tsc)
@@ -105,7 +110,7 @@ static void put_argument(struct text *t, const struct ip_syscall_call *call, uns
 		put(t, value & UINT32_MAX ? "0%o" : "%o", (uint32_t)value);
 		break;
 	case IP_SYSCALL_DESCRIPTOR:
-		put_descriptor(t, call, descriptors, value, call->begin);
+		put_descriptor(t, call, descriptors, value, ip_syscall_before(call));
 		break;
 	case IP_SYSCALL_NAMES:
 		ip_syscall_flags_write(names, sizeof(names), &how, value);

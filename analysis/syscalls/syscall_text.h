@@ -37,6 +37,11 @@ const char *ip_syscall_result_text(const struct ip_syscall_call *call,
 				   const struct ip_syscall_descriptors *descriptors, char *ret,
 				   size_t size);
 
+/* The time at which the descriptors are that a call works on: a close(2) closes them when it
+ * begins.
+ */
+uint64_t ip_syscall_before(const struct ip_syscall_call *call);
+
 /* The descriptor that a call works on, or has made; -1: none. */
 int32_t ip_syscall_descriptor(const struct ip_syscall_call *call, bool *ret_made);
 

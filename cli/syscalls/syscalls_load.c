@@ -11,6 +11,7 @@
 
 #include "analysis/syscalls/syscall_callers.h"
 #include "analysis/syscalls/syscall_text.h"
+#include "analysis/wait/trace_waits.h"
 #include "cli/trace_args.h"
 #include "common/array.h"
 #include "common/error.h"
@@ -216,6 +217,9 @@ static int read_descriptors(struct cli_syscalls_trace *t, const char *dir)
 {
 	if (find_ids(t) < 0)
 		return -1;
+	/* also what children inherit, and of what kind those are that nobody could name */
+	if (t->states)
+		return ip_trace_descriptors_read(dir, t->states, t->ids, &t->descriptors);
 	if (ip_descriptors_read(dir, &t->descriptors) < 0)
 		return -1;
 	if (t->nclosings)

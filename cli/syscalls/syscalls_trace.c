@@ -143,13 +143,29 @@ static void clear_owners(struct owners *o)
 	cli_process_names_clear(&o->names);
 }
 
-/* A descriptor whose name is not known is one of its thread's process: its number is all there is.
+/* A descriptor whose name is not known is one of its thread's process: its number is all there is,
+ * and its kind, where the calls tell of which it is.
  */
+static const char *unnamed(const struct owners *o, const struct ip_syscall_call *call, int32_t fd,
+			   uint64_t tsc, char ret[48])
+{
+	const uint32_t pid = cli_syscalls_process_of(o->t, call->tid, tsc);
+	const enum ip_wait_kind kind =
+		pid ? ip_descriptors_kind(&o->t->descriptors, pid, fd, tsc) : IP_WAIT_OTHER;
+
+	if (kind == IP_WAIT_OTHER)
+		snprintf(ret, 48, "descriptor %d", fd);
+	else
+		snprintf(ret, 48, "%s, descriptor %d", ip_wait_kind_name(kind), fd);
+	return ret;
+}
+
 static int owner_of(struct owners *o, size_t i, uint32_t *ret)
 {
 	const struct ip_syscall_call *call = &o->t->calls[i];
 	const char *text;
-	char number[32];
+	char number[48];
+	uint64_t tsc;
 	bool made;
 	int32_t fd;
 
@@ -162,11 +178,9 @@ static int owner_of(struct owners *o, size_t i, uint32_t *ret)
 	if (o->t->options->by != CLI_SYSCALLS_BY_DESCRIPTOR)
 		return 0;
 	fd = ip_syscall_descriptor(call, &made);
-	text = fd >= 0 ? cli_syscalls_descriptor(o->t, call->tid, fd,
-						 made ? call->end : call->begin)
-		       : "";
-	snprintf(number, sizeof(number), "descriptor %d", fd);
-	return find_text(o, text ? text : number, ret);
+	tsc = made ? call->end : ip_syscall_before(call);
+	text = fd >= 0 ? cli_syscalls_descriptor(o->t, call->tid, fd, tsc) : "";
+	return find_text(o, text ? text : unnamed(o, call, fd, tsc, number), ret);
 }
 
 /* Keeps the calls of the processes that were chosen: by number, or by the name that each had when

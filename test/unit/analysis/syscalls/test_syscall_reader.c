@@ -575,9 +575,10 @@ static void test_order(void **state)
 	ip_event_order_destroy(order);
 }
 
+/* Before the call, which may close it, and when it has returned. */
 static const char *find(void *context, int32_t tid, int32_t fd, uint64_t tsc)
 {
-	return tid == 7 && fd == 3 && tsc == 100 ? "/etc/passwd" : NULL;
+	return tid == 7 && fd == 3 && (tsc == 99 || tsc == 101) ? "/etc/passwd" : NULL;
 }
 
 static void expect(const struct ip_syscall_call *call, const char *text, const char *result)
@@ -600,7 +601,7 @@ static void expect(const struct ip_syscall_call *call, const char *text, const c
 #define CALL(n, r, ...)                                                                            \
 	(&(struct ip_syscall_call){.tid = 7,                                                       \
 				   .begin = 100,                                                   \
-				   .end = 100,                                                     \
+				   .end = 101,                                                     \
 				   .timed = true,                                                  \
 				   .number = (n),                                                  \
 				   .result = (r),                                                  \
@@ -655,6 +656,7 @@ static void test_text(void **state)
 {
 	struct ip_syscall_call *call;
 
+	expect(CALL(SYS_close, 0, 3), "close(3</etc/passwd>)", "0");
 	expect(CALL(SYS_read, 512, 3, 0x7f00, 4096), "read(3</etc/passwd>, 0x7f00, 4096)", "512");
 	expect(CALL(SYS_read, -EBADF, 4, 0, 1), "read(4, 0, 1)", "-1 EBADF (Bad file descriptor)");
 	expect(CALL(SYS_openat, 3, (uint32_t)AT_FDCWD, 0x5000, O_RDWR | O_CREAT | O_CLOEXEC, 0644),
