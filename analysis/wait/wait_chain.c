@@ -72,7 +72,6 @@ static void add(struct finder *f, const struct ip_thread_states *t,
 	c->wait = wait;
 	c->wait_from = c->link.at = from;
 	c->wait_to = to;
-	c->link.other = span && span->state == IP_THREAD_RUNNABLE ? span->other : 0;
 }
 
 /* What a thread did for most of an interval. NULL: the interval is empty. */

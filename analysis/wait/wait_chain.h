@@ -23,7 +23,6 @@ struct ip_chain_link {
 	uint64_t at, longest;	      /* when it did that for longest, and for how long */
 	uint8_t state;		      /* enum ip_thread_state */
 	struct ip_wait_object object; /* BLOCKED */
-	int32_t other;		      /* RUNNABLE: who had the CPU; 0: not known */
 	/* BLOCKED: who ended the longest wait; NULL: no thread that is known */
 	const struct ip_thread_states *ender;
 	bool is_lock; /* and had it */

@@ -54,7 +54,6 @@ static int add_time(struct cli_call_trace *x, struct cli_wait_call *c,
 
 		p->longest = step->to - step->from;
 		p->at = step->from;
-		p->other = step->other;
 		p->is_lock = waking && ip_wait_is_lock(&waits[wait].call);
 		p->holder = waking && !waking->context && waking->waker
 				    ? ip_states_find(x->trace.states, waking->waker, waking->tsc)
@@ -89,7 +88,6 @@ static int add_own(struct cli_call_trace *x, struct cli_wait_call *c, uint64_t f
 		step.to = i + 1 < t->nspans && t->spans[i + 1].from < known ? t->spans[i + 1].from
 									    : known;
 		step.state = s->state == IP_THREAD_GONE ? IP_THREAD_UNKNOWN : s->state;
-		step.other = s->other;
 		if (add_time(x, c, &step, s->wait, true, 0, &part) < 0)
 			return -1;
 		/* what others did while the thread was blocked */

@@ -19,7 +19,6 @@ struct cli_call_part {
 	bool own; /* of the call's own thread: depth 0 */
 	struct ip_wait_object object;
 	uint32_t function; /* in which the thread was at its longest step */
-	int32_t other;	   /* RUNNABLE: who had the CPU at the longest step */
 	uint64_t ticks, count;
 	uint64_t longest, at; /* the longest step, and when it began */
 	/* own BLOCKED: who ended its longest wait, and where that one was when it began */

@@ -14,6 +14,7 @@
 #include "cli/filter/filter_check.h"
 #include "cli/trace_args.h"
 #include "cli/wait/call_parts.h"
+#include "cli/wait/cpu_user.h"
 #include "cli/wait/wait_chain_print.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -47,17 +48,8 @@ static void print_what(const struct cli_call_trace *x, const struct cli_call_par
 	}
 }
 
-static const struct ip_thread_states *competitor(const struct cli_call_trace *x,
-						 const struct cli_call_part *p)
-{
-	return p->state == IP_THREAD_RUNNABLE && p->other
-		       ? ip_states_find(x->trace.states, p->other, p->at)
-		       : NULL;
-}
-
 static void print_part(const struct cli_call_trace *x, const struct cli_call_part *p)
 {
-	const struct ip_thread_states *had = competitor(x, p);
 	char time[32];
 
 	ip_print(stdout, p->own ? "  %10s  " : "              %10s  ",
@@ -71,12 +63,8 @@ static void print_part(const struct cli_call_trace *x, const struct cli_call_par
 		ip_print(stdout, " (%" PRIu64 " times)", p->count);
 	if (!p->own && function_name(x, p->function))
 		ip_print(stdout, " in %s", function_name(x, p->function));
-	if (had) {
-		/* of several waits the longest one tells no more than its own begin */
-		ip_print(stdout, p->count > 1 ? ", the longest time when " : ", which ");
-		cli_wait_print_thread(had);
-		ip_print(stdout, p->count > 1 ? " had it" : " had");
-	}
+	if (p->state == IP_THREAD_RUNNABLE && p->thread)
+		cli_wait_print_cpu_user(&x->trace, p->thread, p->at, p->longest, p->count);
 	if (p->own && p->holder) {
 		ip_print(stdout, p->is_lock ? ", held by " : ", ended by ");
 		cli_wait_print_thread(p->holder);

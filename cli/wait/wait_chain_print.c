@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "cli/wait/cpu_user.h"
 #include "cli/wait/wait_culprit_print.h"
 #include "common/print.h"
 #include "common/units.h"
@@ -21,8 +22,6 @@ void cli_wait_print_thread(const struct ip_thread_states *t)
 
 static void print_link(const struct cli_wait_trace *t, const struct ip_chain_link *link)
 {
-	const struct ip_thread_states *had =
-		link->other ? ip_states_find(t->states, link->other, link->at) : NULL;
 	char time[32];
 
 	ip_print(stdout, "%s ", ip_format_ns(cli_wait_ns(t, link->ticks), time));
@@ -32,11 +31,7 @@ static void print_link(const struct cli_wait_trace *t, const struct ip_chain_lin
 		break;
 	case IP_THREAD_RUNNABLE:
 		ip_print(stdout, "waiting for a CPU");
-		if (had) {
-			ip_print(stdout, link->count > 1 ? ", the longest time when " : ", which ");
-			cli_wait_print_thread(had);
-			ip_print(stdout, link->count > 1 ? " had it" : " had");
-		}
+		cli_wait_print_cpu_user(t, link->thread, link->at, link->longest, link->count);
 		break;
 	case IP_THREAD_BLOCKED:
 		ip_print(stdout, "in %s %s", ip_wait_kind_name(link->object.kind),

@@ -97,7 +97,7 @@ int cli_wait_load(const char *dir, const struct cli_wait_options *o, struct cli_
 	if (load_owners(ret) < 0)
 		return -1;
 	ret->object_names = ip_object_names_create(ret->trace->session);
-	return ret->object_names ? 0 : -1;
+	return ret->object_names ? ip_cpu_users_make(ret->states, &ret->users) : -1;
 }
 
 int cli_wait_find_idle(struct cli_wait_trace *t)
@@ -115,6 +115,7 @@ const struct ip_idle_waits *cli_wait_idle(const struct cli_wait_trace *t)
 void cli_wait_clear(struct cli_wait_trace *t)
 {
 	ip_idle_waits_clear(&t->idle);
+	ip_cpu_users_clear(&t->users);
 	free(t->members);
 	free(t->selected);
 	ip_object_names_destroy(t->object_names);

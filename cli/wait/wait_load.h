@@ -7,6 +7,7 @@
 
 #include "analysis/callstack/trace.h"
 #include "analysis/read/names.h"
+#include "analysis/wait/cpu_users.h"
 #include "analysis/wait/descriptors/descriptors.h"
 #include "analysis/wait/machine_ids.h"
 #include "analysis/wait/object_name.h"
@@ -31,6 +32,7 @@ struct cli_wait_trace {
 	} * members;
 	size_t nmembers;
 	struct ip_idle_waits idle; /* cli_wait_find_idle() */
+	struct ip_cpu_users users; /* of the CPUs */
 };
 
 /* Reads a trace. Its threads and processes have the machine's ids then (machine_ids.h). The caller

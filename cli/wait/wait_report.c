@@ -25,7 +25,6 @@ struct report {
 	const struct cli_wait_options *options;
 	struct cli_wait_trace t;
 	struct ip_wait_profile *profile;
-	struct ip_cpu_users users;
 	struct ip_waker_paths *wakers;
 	struct ip_wait_culprits culprits;
 	uint32_t *order; /* functions, those that waited longest first */
@@ -225,7 +224,7 @@ static int make(struct report *r)
 {
 	const struct ip_wait_observer observer = {ip_wait_culprits_part, &r->culprits};
 
-	ip_wait_culprits_begin(r->t.states, &r->users, &r->culprits);
+	ip_wait_culprits_begin(r->t.states, &r->t.users, &r->culprits);
 	r->profile =
 		ip_wait_profile_observe(r->t.trace, r->t.states, &r->t.descriptors,
 					r->options->filter.tid, cli_wait_idle(&r->t), &observer);
@@ -338,8 +337,6 @@ int cli_wait_report(const char *dir, const struct cli_wait_options *o)
 
 	if (ret == 0)
 		ret = cli_wait_find_idle(&r.t);
-	if (ret == 0)
-		ret = ip_cpu_users_make(r.t.states, &r.users);
 	/* one process may be woken by another one */
 	if (ret == 0 && o->filter.by_process)
 		ret = read_wakers(&r);
@@ -349,7 +346,6 @@ int cli_wait_report(const char *dir, const struct cli_wait_options *o)
 		ret = cli_reader_check_stdout();
 	unmake(&r);
 	ip_waker_paths_destroy(r.wakers);
-	ip_cpu_users_clear(&r.users);
 	cli_wait_clear(&r.t);
 	return ret;
 }
