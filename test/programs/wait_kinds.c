@@ -22,9 +22,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -47,7 +49,8 @@ struct {
 	int entries[4];
 	pthread_mutex_t lock;
 } db = {.lock = PTHREAD_MUTEX_INITIALIZER};
-static int pipes[2], replies[2], sockets[2], timer_fd, epoll_fd, lock_file;
+static int pipes[2], replies[2], sockets[2], pair[2], timer_fd, epoll_fd, event_fd, lock_file;
+static pthread_mutex_t *heap_lock;
 static const char *lock_path;
 static uint8_t *missing;
 static int fault_fd;
@@ -78,7 +81,18 @@ QUIET static void add(const char *name, uint64_t ns)
 }
 
 /* A helper does what ends a wait, a nap after it was told to. */
-enum task { NONE, HOLD, WRITE_PIPE, WRITE_SOCKET, KILL, FAULT, ACCEPT, STOP };
+enum task {
+	NONE,
+	HOLD,
+	HOLD_HEAP,
+	WRITE_PIPE,
+	WRITE_SOCKET,
+	WRITE_PAIR,
+	WRITE_EVENT,
+	KILL,
+	FAULT,
+	STOP
+};
 static _Atomic int task, held;
 static pthread_t waiter;
 
@@ -98,7 +112,17 @@ QUIET static void *help(void *arg)
 			pthread_mutex_lock(&db.lock);
 			atomic_store(&held, 1);
 		}
+		if (what == HOLD_HEAP) {
+			pthread_mutex_lock(heap_lock);
+			atomic_store(&held, 1);
+		}
 		nap();
+		if (what == HOLD_HEAP)
+			pthread_mutex_unlock(heap_lock);
+		if (what == WRITE_PAIR && send(pair[1], "x", 1, 0) != 1)
+			abort();
+		if (what == WRITE_EVENT && eventfd_write(event_fd, 1))
+			abort();
 		if (what == HOLD)
 			pthread_mutex_unlock(&db.lock);
 		if (what == WRITE_PIPE && write(pipes[1], "x", 1) != 1)
@@ -125,7 +149,7 @@ QUIET static void start(enum task what)
 		sched_yield();
 	atomic_store(&held, 0);
 	atomic_store(&task, what);
-	while (what == HOLD && !atomic_load(&held))
+	while ((what == HOLD || what == HOLD_HEAP) && !atomic_load(&held))
 		sched_yield();
 }
 
@@ -226,6 +250,47 @@ FUNC void on_fault(void)
 	volatile uint8_t *at = missing;
 
 	if (*at != 1)
+		abort();
+}
+
+FUNC void on_heap_futex(void)
+{
+	pthread_mutex_lock(heap_lock);
+	pthread_mutex_unlock(heap_lock);
+}
+
+FUNC void on_unix(void)
+{
+	char c;
+
+	if (recv(pair[0], &c, 1, 0) != 1)
+		abort();
+}
+
+FUNC void on_select_pipe(void)
+{
+	fd_set set;
+	char c;
+
+	FD_ZERO(&set);
+	FD_SET(pipes[0], &set);
+	if (select(pipes[0] + 1, &set, NULL, NULL, NULL) != 1 || read(pipes[0], &c, 1) != 1)
+		abort();
+}
+
+FUNC void on_pselect_timeout(void)
+{
+	struct timespec t = {.tv_nsec = NAP};
+
+	if (pselect(0, NULL, NULL, NULL, &t, NULL) != 0)
+		abort();
+}
+
+FUNC void on_eventfd(void)
+{
+	eventfd_t value;
+
+	if (eventfd_read(event_fd, &value))
 		abort();
 }
 
@@ -363,6 +428,11 @@ QUIET int main(int argc, char **argv)
 		return 1;
 	connect_sockets();
 	timer_fd = timerfd_create(CLOCK_MONOTONIC, 0);
+	event_fd = eventfd(0, 0);
+	heap_lock = malloc(sizeof(*heap_lock));
+	if (!heap_lock || socketpair(AF_UNIX, SOCK_STREAM, 0, pair))
+		return 1;
+	pthread_mutex_init(heap_lock, NULL);
 	epoll_fd = epoll_create1(0);
 	epoll_ctl(epoll_fd, EPOLL_CTL_ADD, sockets[0], &e);
 	waiter = pthread_self();
@@ -387,6 +457,15 @@ QUIET int main(int argc, char **argv)
 		start(WRITE_SOCKET);
 		timed("on_epoll_socket", on_epoll_socket);
 		timed("on_timerfd", on_timerfd);
+		start(HOLD_HEAP);
+		timed("on_heap_futex", on_heap_futex);
+		start(WRITE_PAIR);
+		timed("on_unix", on_unix);
+		start(WRITE_PIPE);
+		timed("on_select_pipe", on_select_pipe);
+		timed("on_pselect_timeout", on_pselect_timeout);
+		start(WRITE_EVENT);
+		timed("on_eventfd", on_eventfd);
 		lock_elsewhere();
 		timed("on_flock", on_flock);
 		wait(NULL);
