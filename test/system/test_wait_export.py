@@ -147,6 +147,33 @@ def test_pprof_has_time_on_and_off_the_cpu(turns):
     ), objects
 
 
+@pytest.mark.skipif(not shutil.which("go"), reason="go is not installed")
+def test_go_tool_pprof_has_both(turns, tmp_path):
+    """As the tool shows it which others have the format from."""
+    actor, trace = turns
+    out = actor.dir() / "profile.pb.gz"
+    done = actor.iprobe("export", "--format", "pprof", "--idle", "-o", out, trace)
+    assert done.returncode == 0, repr(done)
+    told = {}
+    for index in ("cpu", "off_cpu"):
+        said = subprocess.run(
+            ["go", "tool", "pprof", "-top", "-unit=ns", f"-sample_index={index}", out],
+            check=True,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=120,
+            env={**os.environ, "HOME": str(tmp_path)},
+        ).stdout
+        for line in said.splitlines():
+            row = re.match(r" *\d+(?:ns)? +[\d.]+% +[\d.]+% +(\d+)(?:ns)? +[\d.]+% +(\S+)$", line)
+            if row:
+                told[row[2], index] = int(row[1])
+    for name, said in waits(turns).items():
+        assert abs(told.get((name, "cpu"), 0) - said["cpu_ns"]) < 1000, (name, told, said)
+        assert abs(told.get((name, "off_cpu"), 0) - off_cpu(said)) < 1000, (name, told, said)
+
+
 def test_without_events_of_the_kernel(me, programs):
     trace = me.dir() / "trace"
     program = programs.simple("take_turns", placement="fentry")
