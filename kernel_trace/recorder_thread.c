@@ -111,7 +111,7 @@ int ip_kernel_recorder_drain_paths(struct ip_kernel_recorder *r)
 {
 	if (!r->paths)
 		return 0;
-	if (ip_path_ring_drain(r->paths, ip_clock_now(), take_path, r) < 0)
+	if (ip_path_ring_drain(r->paths, take_path, r) < 0)
 		return -1;
 	return r->descriptors ? ip_descriptor_log_paths_end(r->descriptors) : 0;
 }

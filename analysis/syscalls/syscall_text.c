@@ -69,6 +69,9 @@ const char *ip_syscall_path(const struct ip_call_paths *paths, const struct ip_s
 					 .argument = argument,
 					 .address = call->arguments[argument]};
 
+	if (call->outcome != IP_SYSCALL_RETURNED ||
+	    (call->result >= 0 && ip_syscall_path_if_failed(call->number)))
+		return NULL;
 	return ip_call_paths_find(paths, &key, call->begin, call->end);
 }
 

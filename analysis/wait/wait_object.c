@@ -424,7 +424,8 @@ void ip_wait_object_of_thread(const struct ip_thread_wait *wait,
 {
 	ip_wait_object_of(wait, descriptors, owners->pid_of(owners->context, tid, tsc), ret);
 	if (ret->kind == IP_WAIT_FILE && !ret->text && descriptors && wait->returned &&
-	    wait->call.number != IP_NO_CALL)
+	    wait->call.number != IP_NO_CALL &&
+	    (wait->result < 0 || !ip_syscall_path_if_failed(wait->call.number)))
 		ret->text = path_of(&wait->call, wait->end, &descriptors->paths, tid);
 	ip_wait_object_in(ret, owners->member_of ? owners->member_of(owners->context, tid) : 0);
 }

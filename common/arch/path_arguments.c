@@ -39,3 +39,9 @@ unsigned ip_syscall_path_arguments(uint64_t number)
 	}
 	return paths;
 }
+
+bool ip_syscall_path_if_failed(uint64_t number)
+{
+	return ip_syscall_returns_descriptor(number) || number == SYS_execve ||
+	       number == SYS_execveat;
+}

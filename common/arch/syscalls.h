@@ -24,6 +24,9 @@ const struct ip_syscall *ip_syscall_find(uint64_t number);
 bool ip_syscall_returns_descriptor(uint64_t number);
 /* Which arguments of a system call are paths: a bit 1 << I for each, of two at most. */
 unsigned ip_syscall_path_arguments(uint64_t number);
+/* Whether its paths are known only if it has failed: what makes a descriptor is looked at by that,
+ * and who has executed a program has lost the memory where the path stood. */
+bool ip_syscall_path_if_failed(uint64_t number);
 /* All numbers of the table are below this one. */
 unsigned ip_syscall_end(void);
 

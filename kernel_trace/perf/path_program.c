@@ -11,7 +11,6 @@
 
 #include <stddef.h>
 #include <stdio.h>
-#include <sys/syscall.h>
 #include <sys/user.h>
 #include <unistd.h>
 
@@ -40,12 +39,9 @@ static unsigned register_of(unsigned argument)
 }
 
 /* What the program does of a call: for each path the place of its register, and above it which
- * argument it is. 0: nothing. What makes a descriptor is looked at by that, where it succeeds; what
- * has executed a program has lost its memory. */
+ * argument it is. 0: nothing. */
 static uint64_t word_of(unsigned number)
 {
-	const bool failed_only = ip_syscall_returns_descriptor(number) || number == SYS_execve ||
-				 number == SYS_execveat;
 	const unsigned paths = ip_syscall_path_arguments(number);
 	uint64_t word = 0;
 	unsigned n = 0;
@@ -53,7 +49,7 @@ static uint64_t word_of(unsigned number)
 	for (unsigned i = 0; i < IP_SYSCALL_ARGUMENTS && n < PATHS_MOST; i++)
 		if (paths >> i & 1)
 			word |= (uint64_t)(register_of(i) | i << 8) << PATH_BITS * n++;
-	return word && failed_only ? word | 1ull << FAILED_SHIFT : word;
+	return word && ip_syscall_path_if_failed(number) ? word | 1ull << FAILED_SHIFT : word;
 }
 
 static int make_words(void)

@@ -5,6 +5,7 @@
 #include "kernel_trace/perf/path_ring.h"
 
 #include <linux/bpf.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,7 @@ struct ip_path_ring {
 	size_t page;
 	struct ip_perf_clock clock;
 	uint64_t dropped; /* of which was told */
-	uint64_t until;	  /* the ring was emptied then */
+	uint64_t counted; /* when, or a moment before */
 };
 
 /* As ip_perf_clock_read(), of the clock that programs can read. */
@@ -95,7 +96,7 @@ struct ip_path_ring *ip_path_ring_create(const struct ip_event_layout *layout,
 		return NULL;
 	}
 	r->ring = r->scratch = r->program = -1;
-	r->until = ip_tsc();
+	r->counted = ip_tsc();
 	r->threads = threads;
 	if (make(r, layout) == 0)
 		return r;
@@ -145,19 +146,20 @@ static uint64_t count_dropped(const struct ip_path_ring *r)
 				 offsetof(struct ip_path_memory, dropped));
 }
 
-static int tell_gap(struct ip_path_ring *r, uint64_t now,
+/* What had no room came behind the count before, and before this one. */
+static int tell_gap(struct ip_path_ring *r,
 		    int (*take)(void *context, const struct ip_call_path *path), void *context)
 {
-	const uint64_t dropped = count_dropped(r);
-	const struct ip_call_path gap = {.tsc = r->until, .address = now};
+	const uint64_t before = ip_tsc(), dropped = count_dropped(r);
+	const struct ip_call_path gap = {.tsc = r->counted, .address = ip_tsc()};
+	const bool is_gap = dropped != r->dropped;
 
-	if (dropped == r->dropped)
-		return 0;
+	r->counted = before;
 	r->dropped = dropped;
-	return take(context, &gap);
+	return is_gap ? take(context, &gap) : 0;
 }
 
-int ip_path_ring_drain(struct ip_path_ring *r, uint64_t now,
+int ip_path_ring_drain(struct ip_path_ring *r,
 		       int (*take)(void *context, const struct ip_call_path *path), void *context)
 {
 	const uint64_t end = __atomic_load_n((uint64_t *)r->producer, __ATOMIC_ACQUIRE);
@@ -189,7 +191,6 @@ int ip_path_ring_drain(struct ip_path_ring *r, uint64_t now,
 		__atomic_store_n(r->consumer, at, __ATOMIC_RELEASE);
 	}
 	if (ret >= 0)
-		ret = tell_gap(r, now, take, context);
-	r->until = now;
+		ret = tell_gap(r, take, context);
 	return ret < 0 ? ret : 0;
 }

@@ -42,8 +42,9 @@ void ip_path_ring_leave(const struct ip_path_ring *ring);
 /* The process' threads join a set of its own. Returns 0, or -1 with an error. */
 int ip_path_ring_add(struct ip_path_ring *ring, pid_t pid);
 
-/* Step 2: passes what is in the ring to take(), of which a negative value ends it. now: a TSC. */
-int ip_path_ring_drain(struct ip_path_ring *ring, uint64_t now,
+/* Step 2: passes what is in the ring to take(), of which a negative value ends it. Returns 0, or -1
+ * with an error. */
+int ip_path_ring_drain(struct ip_path_ring *ring,
 		       int (*take)(void *context, const struct ip_call_path *path), void *context);
 
 #endif

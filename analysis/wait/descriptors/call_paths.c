@@ -8,8 +8,8 @@
 
 #include "common/array.h"
 
-#define BEHIND_MOST                                                                                \
-	200000u /* ticks: an interrupt may come between the call's return and the copy */
+/* Ticks: an interrupt, or the machine below, may come between the call's return and the copy. */
+#define BEHIND_MOST 5000000u
 
 static int compare(const void *left, const void *right)
 {
@@ -53,7 +53,7 @@ static size_t first_of(const struct ip_call_paths *paths, int32_t tid, uint64_t 
 	return low;
 }
 
-/* Gaps are in order of time, and do not overlap. */
+/* Gaps are in order of their begins, and of their ends. */
 static bool is_in_gap(const struct ip_call_paths *paths, uint64_t begin, uint64_t end)
 {
 	size_t at = first_of(paths, 0, end);

@@ -116,6 +116,11 @@ static void test_paths(void **state)
 	wait.result = -ENOENT;
 	ip_wait_object_of_thread(&wait, &told, &owners, 8, 120, &o);
 	assert_string_equal(o.text, "/slow/none");
+	/* one that succeeds has none: this is the next one's */
+	wait.result = 5;
+	ip_wait_object_of_thread(&wait, &told, &owners, 8, 120, &o);
+	assert_null(o.text);
+	wait.result = -ENOENT;
 	wait.returned = false;
 	ip_wait_object_of_thread(&wait, &told, &owners, 8, 120, &o);
 	assert_null(o.text);
