@@ -263,6 +263,12 @@ static void examine_modules(struct examination *e, const struct ip_target *targe
 	for (size_t i = 0; i < modules->n; i++) {
 		if (modules->items[i].problem)
 			tell(e, NOTE, "module", "%s", modules->items[i].problem);
+		if (ip_module_is_to_be_made(&modules->items[i]))
+			tell(e, NOTE, "module",
+			     "%s has no probes: iprobe-cc has compiled it, and another compiler "
+			     "has linked it, as libtool may: run coldpatch on it, and start the "
+			     "process anew",
+			     modules->items[i].path);
 		if (!modules->items[i].list)
 			continue;
 		prepared++;

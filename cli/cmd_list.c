@@ -281,6 +281,10 @@ static int list_file(struct listing *l, const char *path)
 		ret = ip_error("%s: no probe list for it is found: install its debug symbols "
 			       "(-dbgsym, -debuginfo), or name the list with --list",
 			       path);
+	if (ret == 0 && ip_probe_list_is_to_be_made(elf))
+		ret = ip_error("%s has no probes: iprobe-cc has compiled it, and another compiler "
+			       "has linked it, as libtool may: run coldpatch %s",
+			       path, path);
 	if (ret == 0)
 		ret = ip_error("%s has no probes: it was not built with iprobe-cc (or not run "
 			       "through coldpatch)",

@@ -389,6 +389,46 @@ int ip_service_processes_find(const struct ip_service_choice *choice,
 	return done;
 }
 
+/* Adds the part to *text where no process matches it. */
+static int add_unmatched(const struct ip_service_choice *part, char **text)
+{
+	_cleanup_free_ char *said = ip_service_choice_text(part), *before = *text;
+	struct ip_service_processes found;
+
+	*text = NULL;
+	if (!said)
+		return -1;
+	if (ip_service_processes_find(part, &found) < 0)
+		return -1;
+	if (asprintf(text, "%s%s%s", before, !found.n && *before ? " " : "", found.n ? "" : said) <
+	    0) {
+		*text = NULL;
+		ip_error("out of memory");
+	}
+	ip_service_processes_clear(&found);
+	return *text ? 0 : -1;
+}
+
+char *ip_service_choice_unmatched(const struct ip_service_choice *choice)
+{
+	char *text = strdup("");
+	int ret = text ? 0 : ip_error("out of memory");
+
+	for (size_t i = 0; ret == 0 && i < choice->nnames; i++)
+		ret = add_unmatched(
+			&(struct ip_service_choice){.names = &choice->names[i], .nnames = 1},
+			&text);
+	for (size_t i = 0; ret == 0 && i < choice->nunits; i++)
+		ret = add_unmatched(
+			&(struct ip_service_choice){.units = &choice->units[i], .nunits = 1},
+			&text);
+	for (size_t i = 0; ret == 0 && i < choice->ncgroups; i++)
+		ret = add_unmatched(
+			&(struct ip_service_choice){.cgroups = &choice->cgroups[i], .ncgroups = 1},
+			&text);
+	return text;
+}
+
 void ip_service_processes_clear(struct ip_service_processes *processes)
 {
 	free(processes->items);

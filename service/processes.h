@@ -80,6 +80,10 @@ bool ip_service_process_refresh(struct ip_service_process *process);
 /* Sets the error for a choice of which no process was found. Returns -1. */
 int ip_service_none_found(const struct ip_service_choice *choice);
 
+/* Names, units and control groups of the choice that no process has, as ip_service_choice_text()
+ * tells them; empty: each has one. malloc'ed; NULL with an error. */
+char *ip_service_choice_unmatched(const struct ip_service_choice *choice);
+
 /* Returns the next process that is named by its pid and was not found; 0: there is none. *at: 0 at
  * first. */
 pid_t ip_service_next_missing(const struct ip_service_choice *choice,

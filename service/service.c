@@ -49,6 +49,15 @@ struct service {
 	struct ip_service_sum sum;
 };
 
+/* What nothing matches may be misspelt, or come later. Without anything else it is an error. */
+static void tell_unmatched(const struct ip_service_choice *choice)
+{
+	_cleanup_free_ char *text = ip_service_choice_unmatched(choice);
+
+	if (text && *text)
+		ip_notice("no process matches %s: those that come join", text);
+}
+
 /* Step 2. first: the processes are recorded at once, and those that are missing are told. */
 static int look(struct service *s, uint64_t now, bool first)
 {
@@ -76,6 +85,8 @@ static int look(struct service *s, uint64_t now, bool first)
 		ip_notice("pid %d does not exist (any more)", missing);
 		s->failed = true;
 	}
+	if (first)
+		tell_unmatched(choice);
 	known = s->members.n;
 	ret = ip_service_members_meet(&s->members, &found, first ? now : now + GROWN_NS,
 				      now + GROWN_NS);

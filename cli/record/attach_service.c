@@ -48,6 +48,7 @@ struct service {
 	struct ip_process_set *eventful, *all;
 	struct ip_process_set *missed;	   /* that ended too soon */
 	size_t recorded, changed, without; /* without: there was nothing to record */
+	size_t killed;			   /* whose workers were */
 	size_t most_functions;		   /* of a process */
 	struct ip_kernel_stats kernel;
 	struct cli_daemon_events events; /* of the kernel, where iprobed reads them */
@@ -223,6 +224,7 @@ static void take_result(void *context, const struct ip_service_worker *worker, c
 		cli_error_groups_add(s->failures, worker->target, r->why);
 	add_gaps(s, r);
 	s->recorded += r->recorded;
+	s->killed += worker->code < 0;
 	if (r->recorded)
 		ip_process_set_add(s->all, worker->target);
 	if (r->recorded && r->events)
@@ -417,6 +419,12 @@ static int finish(struct service *s, int done)
 	ip_process_set_destroy(s->missed);
 	if (done < 0)
 		return cli_fail();
+	if (!done && !s->recorded && s->killed) {
+		ip_error("the worker of each process that was recorded was killed: iprobe report "
+			 "%s shows what had been written",
+			 s->options->session.dir);
+		return cli_fail();
+	}
 	if (!done && !s->recorded && !s->changed) {
 		ip_error("none of these processes can be recorded%s%s", *s->why ? ": " : "",
 			 s->why);

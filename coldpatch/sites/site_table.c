@@ -10,6 +10,7 @@
 #include "coldpatch/sites/arch.h"
 #include "coldpatch/sites/find.h"
 #include "common/arch/arch.h"
+#include "common/elf/probe_list.h"
 #include "common/error.h"
 
 #include <string.h>
@@ -87,7 +88,7 @@ static int read_table(struct cold_module *m, const struct ip_arch *arch, const G
 
 	if (!data || (data->d_size && !data->d_buf) || (shdr->sh_flags & SHF_COMPRESSED) ||
 	    data->d_size % COLD_TABLE_RECORD)
-		return ip_error("%s: its table of sites (section " COLD_TABLE_SECTION
+		return ip_error("%s: its table of sites (section " IP_SITE_TABLE_SECTION
 				") cannot be read",
 				m->path);
 	for (size_t at = 0; at < data->d_size; at += COLD_TABLE_RECORD)
@@ -145,7 +146,7 @@ int cold_site_table_find(struct cold_module *m, struct cold_found *found)
 		if (!gelf_getshdr(scn, &shdr))
 			continue;
 		name = elf_strptr(m->elf->elf, names, shdr.sh_name);
-		if (!name || strcmp(name, COLD_TABLE_SECTION) || shdr.sh_type == SHT_NOBITS)
+		if (!name || strcmp(name, IP_SITE_TABLE_SECTION) || shdr.sh_type == SHT_NOBITS)
 			continue;
 		if (read_table(m, arch, &shdr, scn, &read))
 			goto out;

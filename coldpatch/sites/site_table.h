@@ -24,7 +24,6 @@
 #ifndef COLD_SITE_TABLE_H
 #define COLD_SITE_TABLE_H
 
-#define COLD_TABLE_SECTION   ".pdr.iprobe"
 #define COLD_TABLE_RECORD    16
 #define COLD_TABLE_NO_OFFSET 0xffffffffu
 

@@ -153,7 +153,7 @@ static void put_site(struct stage_rewriter *r, unsigned kind, unsigned form, uns
 		output_print(&r->out, form == IP_FORM_RETURN ? "0xc3,0x0f,0x1f,0x40,0"
 							     : "0x0f,0x1f,0x44,0,0");
 	}
-	output_print(&r->out, "%c\t.pushsection " COLD_TABLE_SECTION ",\"o?\",@progbits,", end);
+	output_print(&r->out, "%c\t.pushsection " IP_SITE_TABLE_SECTION ",\"o?\",@progbits,", end);
 	/* There is one table for each section of code: the assembler makes one for each symbol that
 	 * stands here. */
 	output_print(&r->out, ".Liprobe%s%u%c", r->section ? "s" : "", r->section ? r->section : n,

@@ -104,7 +104,7 @@ int cold_rewrite(const struct cold_module *m, const struct cold_sites *sites, co
 		goto out;
 	/* drops the tables of sites, with their relocations that -q has left: the probe list holds
 	 * all of it */
-	cold_elf_end_drop_named(&tail, COLD_TABLE_SECTION);
+	cold_elf_end_drop_named(&tail, IP_SITE_TABLE_SECTION);
 	if (how->strip)
 		cold_strip(&tail, how->drop_list);
 	if (how->drop_debug)

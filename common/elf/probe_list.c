@@ -342,6 +342,14 @@ int ip_probe_list_from_elf(int fd, const char *path, struct ip_probe_list **ret)
 	return r;
 }
 
+bool ip_probe_list_is_to_be_made(struct ip_elf_file *elf)
+{
+	GElf_Shdr shdr;
+	size_t size;
+
+	return ip_elf_find_section(elf, IP_SITE_TABLE_SECTION, &shdr, &size) > 0;
+}
+
 int ip_probe_list_from_debug_file(int fd, const char *path, struct ip_probe_list **ret)
 {
 	struct ip_elf_file *elf;

@@ -23,6 +23,8 @@
 #include <stdint.h>
 
 #define IP_PROBE_SECTION ".iprobe.probes"
+/* the sites as iprobe-cc's compilations leave them: coldpatch makes the list of it, and drops it */
+#define IP_SITE_TABLE_SECTION ".pdr.iprobe"
 #define IP_STUB_SECTION                                                                            \
 	".iprobe.stubs" /* NOBITS, page-aligned, behind the data: room for stubs                   \
 			 */
@@ -95,6 +97,8 @@ enum ip_site_regs {
 /* The flags are not live, whatever regs says: the next code sets them, or leaves the function. Such
  * a site can be written wherever it crosses a page. */
 #define IP_PROBE_FLAGS_DEAD 0x04
+
+struct ip_elf_file;
 
 struct ip_pl_header {
 	char magic[8];
@@ -173,6 +177,10 @@ int ip_probe_list_load_fd(int fd, const char *path, struct ip_probe_list **ret);
  * unchanged). Returns 1: found; 0: the ELF file has none (*ret is NULL); -1: error. path is for
  * messages. */
 int ip_probe_list_from_elf(int fd, const char *path, struct ip_probe_list **ret);
+
+/* Whether coldpatch has still to make the list: iprobe-cc has compiled the file, and another
+ * compiler has linked it. */
+bool ip_probe_list_is_to_be_made(struct ip_elf_file *elf);
 
 /* The same of separate debug information, which has what strip took off the module: 0 also if it
  * is no such file. Whose list it is, its header says: the caller compares the build-id. */

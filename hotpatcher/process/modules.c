@@ -426,6 +426,12 @@ bool ip_module_is_mapped(const struct ip_target *target, const struct ip_module 
 	return m && m->start == module->start && m->inode == module->inode;
 }
 
+bool ip_module_is_to_be_made(const struct ip_module *module)
+{
+	return !module->runtime && module->elf && !module->list &&
+	       ip_probe_list_is_to_be_made(module->elf);
+}
+
 int ip_modules_no_probes(const struct ip_target *target, const struct ip_modules *modules)
 {
 	uint64_t room, size;
@@ -445,6 +451,12 @@ int ip_modules_no_probes(const struct ip_target *target, const struct ip_modules
 				"pid %d: no probe list for %s, which was built with iprobe-cc: "
 				"install its debug symbols (-dbgsym, -debuginfo), or name the "
 				"list with --list",
+				target->pid, modules->items[i].path);
+	for (size_t i = 0; i < modules->n; i++)
+		if (ip_module_is_to_be_made(&modules->items[i]))
+			return ip_error(
+				"pid %d: iprobe-cc has compiled %s, and another compiler has "
+				"linked it, as libtool may: run coldpatch on it, and start it anew",
 				target->pid, modules->items[i].path);
 	return ip_error("pid %d has no probes: %s was not built with iprobe-cc", target->pid,
 			modules->n ? modules->items[0].path : "it");

@@ -70,9 +70,12 @@ int ip_modules_find_rooms(struct ip_target *target, struct ip_modules *modules);
 /* Whether the module is still mapped where it was, by the maps that were read last. */
 bool ip_module_is_mapped(const struct ip_target *target, const struct ip_module *module);
 
+/* Whether iprobe-cc has compiled the module, and coldpatch has still to make its probes. */
+bool ip_module_is_to_be_made(const struct ip_module *module);
+
 /* Sets the error for a process none of whose modules has probes: the first problem, a list that the
- * user named and that fits no module, a module whose list is missing, or that the process was not
- * built with iprobe-cc. Returns -1. */
+ * user named and that fits no module, a module whose list is missing or is still to be made, or
+ * that the process was not built with iprobe-cc. Returns -1. */
 int ip_modules_no_probes(const struct ip_target *target, const struct ip_modules *modules);
 
 #endif

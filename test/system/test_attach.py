@@ -384,6 +384,30 @@ def test_doctor(actor, steady):
     memory.assert_untouched(steady.pid)
 
 
+def test_what_another_compiler_has_linked(me, builddir):
+    """As libtool does, which has the name of a compiler of its own: the message says what to do."""
+    where, tools = me.dir(), builddir / "coldpatch"
+    (where / "sleeps.c").write_text("int pause(void); int main(void) { return pause(); }\n")
+    env = {**os.environ, "IPROBE_CC": "gcc", "IPROBE_PLACEMENT": "fentry"}
+    for words in ([tools / "iprobe-cc", "-c"], ["gcc", "-o", "sleeps"]):
+        source = "sleeps.c" if "-c" in words else "sleeps.o"
+        subprocess.run([*words, source], cwd=where, env=env, check=True)
+    hint = "iprobe-cc has compiled"
+    done = me.iprobe("list", where / "sleeps")
+    assert done.returncode == 1 and hint in done.stderr, repr(done)
+    assert f"run coldpatch {where / 'sleeps'}" in done.stderr, repr(done)
+    target = me.popen([where / "sleeps"])
+    done = me.iprobe("attach", target.pid, "--duration", "50ms")
+    assert done.returncode == 1 and hint in done.stderr, repr(done)
+    done = me.iprobe("doctor", target.pid)
+    assert hint in done.stdout and "run coldpatch on it" in done.stdout, repr(done)
+    target.kill()
+    target.wait()
+    subprocess.run([tools / "coldpatch", where / "sleeps"], check=True, capture_output=True)
+    done = me.iprobe("list", where / "sleeps")
+    assert done.returncode == 0 and "main" in done.stdout, repr(done)
+
+
 def test_doctor_of_several(me, programs, targets):
     """Each process is examined, once; in JSON its checks have its pid."""
     some = [targets.steady(me, programs.simple("steady"), "-t", "1") for _ in range(2)]

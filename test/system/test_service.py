@@ -488,6 +488,30 @@ def test_a_worker_is_killed(actor, server):
     server.finish()
 
 
+def test_all_workers_are_killed(actor, server):
+    """That is why there is no recording; a process without probes is not."""
+    name = f"ipserver{os.getpid() % 10000}"
+    bare = shutil.copy("/usr/bin/sleep", actor.dir() / name)
+    others = actor.popen([bare, "60"])
+    pids = server.everybody()
+    proc, directory = begin(actor, [*pids, "--name", name], pids)
+    children = open(f"/proc/{proc.pid}/task/{proc.pid}/children").read().split()
+    for child in children:
+        os.kill(int(child), signal.SIGKILL)
+    memory.wait_for(
+        "the processes are not put back",
+        lambda: all(memory.text_differences(pid) == [] for pid in pids),
+    )
+    proc.send_signal(signal.SIGTERM)
+    _, err = proc.communicate(timeout=60)
+    others.kill()
+    others.wait()
+    assert proc.returncode == 1, err
+    assert f"recorded was killed: iprobe report {directory} shows" in err, err
+    assert "can be recorded" not in err, err
+    server.finish()
+
+
 @pytest.mark.parametrize("parent", ["lives", "is killed"])
 def test_the_worker_of_followed_children_is_killed(actor, programs, targets, parent):
     """They are put back, and get sessions of their own."""
@@ -664,6 +688,15 @@ def test_refusals(actor, words, message):
     assert done.returncode in (1, 2) and message in done.stderr, repr(done)
     assert len(done.stderr.splitlines()) == 1
     assert not (actor.dir() / "trace").exists()
+
+
+def test_what_nothing_matches_is_told_beside_what_matches(actor, server):
+    words = ["--unit", "no-such-unit", "--name", "no-such-server", "--cgroup", "/no/such/group"]
+    proc, _ = begin(actor, [server.pid, *words], [server.pid])
+    _, err = end(proc)
+    words = "--name no-such-server --unit no-such-unit --cgroup /no/such/group"
+    assert err == f"iprobe: no process matches {words}: those that come join\n", err
+    server.finish()
 
 
 def test_a_misspelt_name_of_a_process(actor, programs, targets):
