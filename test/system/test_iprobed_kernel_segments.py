@@ -49,7 +49,7 @@ def begin(env, user, targets, directory, *options):
         cwd=directory.parent,
     )
     for target in targets:
-        wait_until_live(target.pid)
+        memory.wait_until_live(target.pid, proc, 60)
         get_stuck(target)
     return proc
 
