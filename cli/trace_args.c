@@ -194,6 +194,14 @@ static void warn_of_time(const struct ip_trace_reader *trace)
 			 trace->dir, trace->dir, IP_TRACE_STAMPS);
 }
 
+bool cli_reader_is_cut_off(const struct ip_trace_reader *trace)
+{
+	for (size_t i = 0; i < trace->nmembers; i++)
+		if (!trace->members[i]->session->ended)
+			return true;
+	return !trace->members && !trace->session->ended;
+}
+
 /* Prints which recordings have not ended. */
 static void warn_of_end(const struct ip_trace_reader *trace)
 {
@@ -207,7 +215,8 @@ static void warn_of_end(const struct ip_trace_reader *trace)
 		if (more++ < CUT_OFF_SHOWN)
 			ip_print(stderr,
 				 "iprobe: %s: the recording was cut off: it is still going on, or "
-				 "iprobe was killed; what had been written is shown\n",
+				 "iprobe was killed; what had been written is shown, and not what "
+				 "lies in the rings\n",
 				 one->dir);
 	}
 	if (more > CUT_OFF_SHOWN)

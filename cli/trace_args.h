@@ -47,6 +47,9 @@ bool *cli_match_functions(const struct ip_recording *s, struct ip_selection *sel
  * read. */
 void cli_reader_warn(const struct ip_trace_reader *trace);
 
+/* Whether a recording has not ended: there is, or was, more than what was written. */
+bool cli_reader_is_cut_off(const struct ip_trace_reader *trace);
+
 /* Writes why the trace has no events, if it has none, as the member "no_events". */
 void cli_reader_json_no_events(struct ip_json *j, const struct ip_recording *s);
 

@@ -158,10 +158,25 @@ static bool parse_condition(char *text, struct cli_report_condition *ret)
 	return parse_value(ret->column, value, &ret->value);
 }
 
+static int no_column(const char *command, const char *name, size_t length)
+{
+	char names[256] = "";
+
+	for (size_t i = 0, n = 0; i < CLI_REPORT_COLUMNS && n < sizeof(names); i++)
+		n += snprintf(names + n, sizeof(names) - n, "%s%s", i ? ", " : "",
+			      cli_report_columns[i].name);
+	return cli_usage(command, "there is no column '%.*s', but %s", (int)length, name, names);
+}
+
 /* Parses the list of conditions. This list, and that of columns, is cut in place. */
 static int parse_conditions(const char *command, char *text, struct cli_report_options *o)
 {
 	for (char *item, *rest = text; (item = strsep(&rest, ","));) {
+		const size_t length = strcspn(item, "<>=");
+		enum cli_report_column column;
+
+		if (length && item[length] && !find_column(item, length, &column))
+			return no_column(command, item, length);
 		if (o->nconditions == CLI_CONDITIONS_MAX)
 			return cli_usage(command, "more than %u conditions", CLI_CONDITIONS_MAX);
 		if (!parse_condition(item, &o->conditions[o->nconditions++]))
@@ -171,16 +186,6 @@ static int parse_conditions(const char *command, char *text, struct cli_report_o
 				item);
 	}
 	return 0;
-}
-
-static int no_column(const char *command, const char *name)
-{
-	char names[256] = "";
-
-	for (size_t i = 0, n = 0; i < CLI_REPORT_COLUMNS && n < sizeof(names); i++)
-		n += snprintf(names + n, sizeof(names) - n, "%s%s", i ? ", " : "",
-			      cli_report_columns[i].name);
-	return cli_usage(command, "there is no column '%s', but %s", name, names);
 }
 
 static int parse_columns(const char *command, char *text, struct cli_report_options *o)
@@ -195,7 +200,7 @@ static int parse_columns(const char *command, char *text, struct cli_report_opti
 		enum cli_report_column column;
 
 		if (!find_column(item, strlen(item), &column))
-			return no_column(command, item);
+			return no_column(command, item, strlen(item));
 		if (column == CLI_BY_FUNCTION)
 			continue; /* always shown */
 		if (o->ncolumns == CLI_BY_FUNCTION)
@@ -287,7 +292,7 @@ static int check(const char *command, struct cli_report_options *o)
 				 "-s value:NAME sorts the calls of --slowest N; the rows of --by "
 				 "value:NAME are sorted by -s value");
 	if (o->sort && !o->other && !find_column(o->sort, strlen(o->sort), &column))
-		return no_column(command, o->sort);
+		return no_column(command, o->sort, strlen(o->sort));
 	return -1;
 }
 

@@ -112,7 +112,7 @@ static void print_header(const struct cli_report *r)
 	if (t->lost)
 		ip_print(stdout, ", %s LOST", ip_format_count(t->lost, lost));
 	else
-		ip_print(stdout, ", none lost");
+		ip_print(stdout, ", none lost%s", cli_reader_is_cut_off(t) ? " so far" : "");
 	if (t->session->invalid)
 		ip_print(stdout, ", %s INVALID", ip_format_count(t->session->invalid, invalid));
 	if (t->session->payloads)

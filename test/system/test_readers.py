@@ -638,6 +638,7 @@ def test_a_recording_that_was_cut_off(me):
     directory = trace.write(me.dir() / "trace")
     whole = report(me, directory)
     assert whole["events"] == trace.events and not whole["ended"]
+    assert ", none lost so far, " in me.iprobe("report", directory).stdout
     session = directory / "iprobe" / "session"
     session.write_text(session.read_text() + "function\t99")
     stream = directory / "stream-1"
