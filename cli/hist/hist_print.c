@@ -50,6 +50,18 @@ static uint64_t percentile(const struct cli_hist *h, const struct ip_latency *f,
 		ip_histogram_percentile(f->durations, percentiles[i].share, f->min, f->max));
 }
 
+/* What was measured counts calls when they begin, and has their durations when they end. */
+static void print_unended(const struct cli_hist *h, uint32_t function,
+			  const struct cli_histogram *f)
+{
+	const struct ip_count *c = f->logged ? NULL : &h->counts->functions[function];
+	char count[32];
+
+	if (c && c->calls > c->ended)
+		ip_print(stdout, "; %s more had not finished",
+			 ip_format_count(c->calls - c->ended, count));
+}
+
 static int print_head(const struct cli_hist *h, uint32_t item, const struct cli_histogram *f)
 {
 	const struct ip_value_group *group = cli_hist_value(h, item);
@@ -75,6 +87,7 @@ static int print_head(const struct cli_hist *h, uint32_t item, const struct cli_
 				      h->session->functions[function].tails, mark);
 	if (mark[0])
 		ip_print(stdout, " (%s)", mark);
+	print_unended(h, function, f);
 	ip_print(stdout, "\n");
 	for (size_t i = 0; value && i < PERCENTILES; i++)
 		ip_print(stdout, "%s%s %s", i ? ", " : "  ", percentiles[i].name,

@@ -6,6 +6,7 @@ mistakes.
 """
 
 import json
+import re
 import signal
 import time
 
@@ -193,6 +194,27 @@ def test_hist_shows_it(me, programs):
     assert done.returncode == 0 and "half: " in done.stdout and "< peak" in done.stdout
     done = me.iprobe("report", directory)
     assert done.returncode == 0 and "calls counted" in done.stdout and " <" in done.stdout
+
+
+def test_calls_that_have_not_finished(me, programs):
+    """They are counted, and have no duration: iprobe hist says how many there are."""
+    directory = me.dir() / "trace"
+    target = me.popen([programs.simple("own_and_callee")])  # serve() waits all the time
+    try:
+        proc = me.start_iprobe(
+            *("attach", target.pid, "-q", "-f", "serve", "--payload", "hist", "-o", directory)
+        )
+        memory.wait_until_live(target.pid, proc)
+        time.sleep(0.5)
+        proc.send_signal(signal.SIGINT)
+        assert proc.wait(60) == 0
+    finally:
+        target.kill()
+        target.wait()
+    _, rows = report_of(me, directory)
+    said = me.iprobe("hist", directory).stdout.splitlines()[0]
+    ended, more = re.match(r"serve: (\d+) calls, .*; (\d+) more had not finished$", said).groups()
+    assert rows["serve"]["calls"] == int(ended) + int(more) and int(more) == 1, said
 
 
 def test_room_follows_what_is_needed(actor, programs, targets):
