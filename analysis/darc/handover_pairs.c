@@ -87,6 +87,10 @@ static void close_point(struct reader *r, uint32_t function, size_t frames, uint
 	for (size_t i = r->nopen; i && r->open[i - 1].frames >= frames; i--)
 		if (r->open[i - 1].point == function)
 			first = i - 1;
+	/* whether the call around it, which is not known, goes on is not known either */
+	for (size_t i = 0; i < first && !r->open[i].frames; i++)
+		if (r->open[i].point == function)
+			first = i;
 	while (r->nopen > first)
 		close_last(r, ts);
 }

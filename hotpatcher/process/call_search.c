@@ -260,21 +260,35 @@ static int scan(struct ip_call_search *s, const struct ip_call_place *caller, bo
 	return 0;
 }
 
-int ip_call_search_scan(struct ip_call_search *s, const struct ip_call_place *caller)
+int ip_call_search_scan(struct ip_call_search *s, struct ip_call_place *caller)
 {
+	if (caller->scanned)
+		return 0;
+	caller->scanned = true;
 	return scan(s, caller, false);
 }
 
 int ip_call_search_scan_around(struct ip_call_search *s, uint64_t address)
 {
-	const struct ip_call_place *p = NULL;
+	struct ip_call_place *p;
+	size_t low = 0, high = s->n;
 
-	for (size_t i = 0; i < s->n && s->places[i].address <= address; i++)
-		p = &s->places[i];
+	if (ip_interrupted)
+		return ip_error("interrupted");
+	/* the first one behind it */
+	while (low < high) {
+		const size_t middle = (low + high) / 2;
+
+		if (s->places[middle].address <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	p = low ? &s->places[low - 1] : NULL;
 	if (p && read_sizes(s, p->module) < 0)
 		return -1;
 	if (p && address - p->address < size_of(s, p))
-		return scan(s, p, false);
+		return ip_call_search_scan(s, p);
 	s->pointers = true;
 	return 0;
 }

@@ -23,7 +23,7 @@ struct ip_call_place {
 	uint64_t size; /* as a symbol tells it; 0: none does, or they were not read yet */
 	const struct ip_module *module;
 	uint32_t function;
-	bool callee;
+	bool callee, scanned; /* scanned: its calls have been added */
 };
 
 struct ip_call_search {
@@ -46,8 +46,8 @@ void ip_call_search_clear(struct ip_call_search *search);
 /* The linker name of a function. */
 const char *ip_call_place_name(const struct ip_call_place *place);
 
-/* Adds the callees of a function. Returns 0, or -1 with an error. */
-int ip_call_search_scan(struct ip_call_search *search, const struct ip_call_place *caller);
+/* Adds the callees of a function, once. Returns 0, or -1 with an error. */
+int ip_call_search_scan(struct ip_call_search *search, struct ip_call_place *caller);
 /* The same for whatever function has this address in it. One that has no probes is not known:
  * pointers is set. */
 int ip_call_search_scan_around(struct ip_call_search *search, uint64_t address);

@@ -10,29 +10,51 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/interrupted.h"
 #include "common/selection/selection.h"
 #include "hotpatcher/process/call_search.h"
+
+/* Whoever has built the program may have made up any names. */
+#define NAMES_MOST (256u << 20) /* bytes */
 
 static int by_name(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* Whether so many bytes of names are too many. */
+static int check_size(const struct ip_call_search *s, uint64_t size)
+{
+	if (ip_interrupted)
+		return ip_error("interrupted");
+	return size > NAMES_MOST
+		       ? ip_error("pid %d: the names of its functions take more than %u MiB",
+				  s->target->pid, NAMES_MOST >> 20)
+		       : 0;
+}
+
 /* Writes the names one after the other, each with a zero behind it. */
 static int write_names(const struct ip_call_search *s, bool callees, struct ip_callees *ret)
 {
 	size_t size;
+	uint64_t written = 0;
 	FILE *out = open_memstream(&ret->text, &size);
+	int done = 0;
 
 	if (!out)
 		return ip_error("out of memory");
-	for (size_t i = 0; i < s->n; i++) {
+	for (size_t i = 0; done == 0 && i < s->n; i++) {
 		const char *name = ip_call_place_name(&s->places[i]);
+		const size_t length = ip_base_name_length(name);
 
-		if (!callees || s->places[i].callee)
-			fprintf(out, "%.*s%c", (int)ip_base_name_length(name), name, 0);
+		if (callees && !s->places[i].callee)
+			continue;
+		written += length + 1;
+		done = check_size(s, written);
+		if (done == 0)
+			fprintf(out, "%.*s%c", (int)length, name, 0);
 	}
-	return fclose(out) == 0 ? 0 : ip_error("out of memory");
+	return fclose(out) != 0 ? ip_error("out of memory") : done;
 }
 
 /* Names all that the text has: n. */
@@ -60,20 +82,30 @@ static int name_them(const struct ip_call_search *s, bool callees, struct ip_cal
 						: sort_names(ret, callees ? s->ncallees : s->n);
 }
 
-/* Writes the names of a module's points as write_names() does. Returns how many. */
-static size_t write_points(const struct ip_module *module, FILE *out)
+/* Writes the names of a module's points as write_names() does. *ret_n: how many there are now.
+ * Returns 0, or -1 with an error. */
+static int write_points(const struct ip_call_search *s, const struct ip_module *module, FILE *out,
+			size_t *ret_n, uint64_t *written)
 {
 	const struct ip_probe_list *list = module->list;
-	size_t n = 0;
+	_cleanup_free_ bool *named =
+		list ? calloc(list->header->nfunctions + 1, sizeof(*named)) : NULL;
+	int done = list && !named ? ip_error("out of memory") : 0;
 
-	for (uint32_t i = 0; list && i < list->header->nprobes; i++)
-		if (list->probes[i].kind == IP_PROBE_POINT) {
-			const uint32_t name = list->functions[list->probes[i].function].name;
+	for (uint32_t i = 0; list && done == 0 && i < list->header->nprobes; i++) {
+		const uint32_t function = list->probes[i].function;
+		const char *name = ip_probe_list_string(list, list->functions[function].name);
 
-			fprintf(out, "%s%c", ip_probe_list_string(list, name), 0);
-			n++;
-		}
-	return n;
+		if (list->probes[i].kind != IP_PROBE_POINT || named[function])
+			continue;
+		named[function] = true;
+		*written += strlen(name) + 1;
+		done = check_size(s, *written);
+		if (done == 0)
+			fprintf(out, "%s%c", name, 0);
+		*ret_n += done == 0;
+	}
+	return done;
 }
 
 /* Scans the functions that have a module's points of that name in them. Returns how many points;
@@ -155,14 +187,15 @@ int ip_callees_points(pid_t pid, struct ip_callees *ret)
 	struct ip_call_search s;
 	int done = ip_call_search_open(pid, &s);
 	size_t n = 0, size;
+	uint64_t written = 0;
 	FILE *out;
 
 	*ret = (struct ip_callees){0};
 	out = done == 0 ? open_memstream(&ret->text, &size) : NULL;
 	if (done == 0 && !out)
 		done = ip_error("out of memory");
-	for (size_t i = 0; out && i < s.modules.n; i++)
-		n += write_points(&s.modules.items[i], out);
+	for (size_t i = 0; done == 0 && i < s.modules.n; i++)
+		done = write_points(&s, &s.modules.items[i], out, &n, &written);
 	if (out && fclose(out) != 0)
 		done = ip_error("out of memory");
 	if (done == 0)

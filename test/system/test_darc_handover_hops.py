@@ -413,6 +413,35 @@ def test_points_in_a_loop(me, around):
     assert nodes["serve wait_for !taken"]["calls"] == 1
 
 
+def test_a_point_in_a_call_that_is_not_known(me):
+    """The recording begins within the first call around the point. What is served ends where the
+    point comes again, though there it has a call around it.
+    """
+    t = Hops()
+
+    def one(number, slow):
+        t.push(number)
+        t.ours.call("wait_for")
+        t.trace.now += 10
+        if number:
+            t.other.call("take")
+        t.other.point("taken", values=t.value(number))
+        if number:
+            t.other.ret()
+        t.forward(number)
+        t.trace.now += 5
+        t.third.call("write_out", values=t.value(number))
+        t.trace.now += 2000 if slow else 20
+        t.third.ret()
+        t.ours.ret()
+
+    t.requests(one)
+    nodes = nodes_of(t.searched(me, *rules("push(job)=taken(job)", SECOND)))
+    # take() had served it, in no time, when it was handed over
+    assert us(nodes["serve wait_for ?write_out"]) == 2 + 5
+    assert not [path for path in nodes if path.endswith("!taken")], nodes
+
+
 def test_no_end_of_hops(me):
     """Two threads that serve one another at the same time, by what the trace says."""
     t = Hops()

@@ -312,8 +312,11 @@ static int show_found(struct cli_darc_live_search *l)
 {
 	struct cli_darc d;
 
-	if (select_first(l) < 0 || cli_darc_live_find_stretches(l, &l->moment) < 0)
+	if (cli_darc_live_find_stretches(l, &l->moment) < 0)
 		return -1;
+	/* it cannot be stopped now, or has ended: what was found is printed all the same */
+	if (select_first(l) < 0)
+		return 0;
 	cli_darc_live_describe(l, false);
 	d = cli_darc_live_found(l, &l->moment);
 	if (cli_darc_view_found(l->view, &d) < 0)
@@ -342,8 +345,22 @@ static int search(struct cli_darc_live_search *l)
 	}
 	if (more == 0)
 		return 0;
-	l->over = ip_interrupted || is_gone(l);
+	/* what has ended the search has also ended what failed */
+	l->over |= ip_interrupted || is_gone(l);
 	return l->over ? 0 : -1;
+}
+
+/* The session waits for a moment at which the process can be stopped. */
+static bool rest(void *context, uint64_t ns)
+{
+	struct cli_darc_live_search *l = context;
+	const uint64_t end = ip_now_ns() + ns;
+
+	cli_darc_live_nap(l, ns);
+	/* another peak that was chosen meanwhile has to wait as well */
+	if (l->rechosen && ip_now_ns() < end)
+		nanosleep(&(struct timespec){.tv_nsec = (long)(end - ip_now_ns())}, NULL);
+	return !cli_darc_live_is_over(l);
 }
 
 /* The search, with its view if there is one. Returns 0, or -1 with an error. */
@@ -362,9 +379,6 @@ static int search_in_view(struct cli_darc_live_search *l)
 	ret = search(l);
 	l->view = NULL;
 	cli_darc_view_close(&view);
-	/* a line on the screen would have been lost */
-	if (ret == 0)
-		cli_darc_handovers_tell_unseen(l->options->handovers);
 	return ret;
 }
 
@@ -376,7 +390,8 @@ int cli_darc_live(const struct cli_darc_live_options *options)
 	bool told;
 	int code, ret;
 
-	if (cli_darc_resume_check_process(options->resume, session.pid) < 0 ||
+	if ((options->live && cli_darc_view_check() < 0) ||
+	    cli_darc_resume_check_process(options->resume, session.pid) < 0 ||
 	    cli_darc_handovers_find_live(handovers, session.pid, session.functions) < 0) {
 		cli_darc_handovers_clear(handovers);
 		return cli_fail();
@@ -384,12 +399,17 @@ int cli_darc_live(const struct cli_darc_live_options *options)
 	session.more = handovers->names.items;
 	session.nmore = handovers->names.n;
 	session.values = handovers->n ? &handovers->requests : NULL;
+	session.rest = rest;
+	session.context = &l;
 	ret = cli_darc_session_begin(&session, &l.session, &told);
 	if (ret == 0) {
 		l.end_ns = options->duration_ns ? ip_now_ns() + options->duration_ns : 0;
 		ret = search_in_view(&l);
 		if (ret == 0)
 			ret = cli_darc_live_print(&l);
+		/* once, of the last search that was made */
+		if (ret == 0)
+			cli_darc_handovers_tell_unseen(handovers);
 	}
 	code = ret < 0 && !told ? cli_fail() : ret < 0;
 	code = code ? code : options->resume->failed;

@@ -61,8 +61,6 @@ int cli_darc_live_search_moment(struct cli_darc_live_search *l, struct cli_darc_
 	/* few calls do not tell how frequent a cause is */
 	search.maxcount_percent /= strict ? 1 : 2;
 	ret = ip_darc_search(seen->trace, seen->waits, &search, &seen->search);
-	if (ret == 0 && strict && search.nhandovers && !l->view)
-		cli_darc_handovers_tell_unseen(o->handovers);
 	/* the rules are those of the last search only */
 	seen->search.options.handovers = NULL;
 	seen->search.options.nhandovers = 0;

@@ -15,7 +15,6 @@
 #include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -32,7 +31,7 @@
 #define DESCRIPTION    "trace.search" /* its name begins as the trace's */
 #define SELECTION_MOST 60000u	      /* bytes of one change: a packet is not split */
 /* A change that stopped the process in vain is tried once more after a pause, for so long. */
-#define VAIN_NAP_NS 250000000l
+#define VAIN_NAP_NS 250000000ull
 #define VAIN_NS	    10000000000ull
 
 /* What the session's process needs when it is called back. */
@@ -216,9 +215,9 @@ static int change(struct cli_darc_session *s, const char *selection)
 		if (ip_session_ask_change(s->options.pid, s->child, selection,
 					  s->options.max_stop_ns, &done) == 0)
 			break;
-		if (!done.in_vain || ip_interrupted || ip_now_ns() >= end)
+		if (!done.in_vain || ip_now_ns() >= end ||
+		    !s->options.rest(s->options.context, VAIN_NAP_NS))
 			return -1;
-		nanosleep(&(struct timespec){.tv_nsec = VAIN_NAP_NS}, NULL);
 	}
 	s->changes++;
 	ip_clock_read(&s->changed);

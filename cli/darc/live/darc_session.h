@@ -34,6 +34,10 @@ struct cli_darc_session_options {
 	uint64_t memory; /* of the rings, in bytes */
 	struct ip_kernel_options kernel;
 	double budget; /* share of the CPU time of the process; 0: there is none */
+	/* Waits for less than a second, between two tries to stop the process. Returns whether it
+	 * is to be tried once more. */
+	bool (*rest)(void *context, uint64_t ns);
+	void *context;
 };
 
 struct cli_darc_session {

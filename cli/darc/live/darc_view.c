@@ -31,12 +31,17 @@ static const char *const help[] = {
 	"q, Ctrl-C         leave: what is known is printed, and every byte is put back",
 };
 
+static const char hint[] = "without --live the steps are told line by line";
+
+int cli_darc_view_check(void)
+{
+	return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)
+		       ? 0
+		       : ip_error("--live needs a terminal for its input and output (%s)", hint);
+}
+
 int cli_darc_view_open(struct cli_darc_view *v)
 {
-	static const char hint[] = "without --live the steps are told line by line";
-
-	if (!isatty(STDOUT_FILENO))
-		return ip_error("--live needs a terminal for its output (%s)", hint);
 	v->found = v->help = false;
 	v->first = 0;
 	return cli_screen_open(hint);

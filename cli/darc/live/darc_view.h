@@ -36,6 +36,8 @@ enum cli_darc_request {
 	CLI_DARC_REQUEST_PEAK,
 };
 
+/* Whether stdin and stdout are terminals. Returns 0, or -1 with an error. */
+int cli_darc_view_check(void);
 /* Takes the terminal: stdin and stdout. functions, pid and begin_ns are to be set. Returns 0, or -1
  * with an error. */
 int cli_darc_view_open(struct cli_darc_view *view);

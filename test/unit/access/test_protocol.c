@@ -77,6 +77,9 @@ static void test_commands(void **state)
 		 IP_REQUEST_TOP, 2, true},
 		{"fperf 7\noption --events=a,b\noption --limit=3\noption --quiet", "fperf",
 		 IP_REQUEST_FPERF, 2, true},
+		/* the same word means another thing to each */
+		{"attach 7\noption --stop", "attach", IP_REQUEST_ATTACH, 3, true},
+		{"fperf 7\noption --stop", "fperf", IP_REQUEST_FPERF, 2, true},
 	};
 
 	(void)state;
