@@ -64,7 +64,7 @@ def test_no_command_comes_near(me, word):
         (["attach", "--durtion", "3", "1"], "no option --durtion: do you mean --duration?"),
         (["attach", "--durtion=3", "1"], "no option --durtion: do you mean --duration?"),
         (["attach", "--xyzzyx", "1"], "no option --xyzzyx ("),
-        (["attach", "--s", "3", "1"], "option --s may be --stop, --string-limit, --sample, --start-on"),
+        (["attach", "--s", "3", "1"], "option --s may be --stop, --string-limit, --sample"),
         (["attach", "--json=3", "1"], "option --json takes no value"),
         (["attach", "1", "--duration"], "option --duration needs a time, such as 200ms"),
         (["attach", "1", "--dura"], "option --duration needs a time, such as 200ms"),
