@@ -161,6 +161,15 @@ static void tell_watch(const struct ip_rules_target *t, struct ip_rules_arm *arm
 	arm->told_watch = true;
 }
 
+void ip_rules_watch_tell(const struct ip_rules_target *t, uint64_t now_ns)
+{
+	if (t->by)
+		tell_watch(t, t->by);
+	for (size_t i = 0; i < t->nwatched; i++)
+		if (now_ns >= t->watched[i]->absent_ns)
+			tell_watch(t, t->watched[i]);
+}
+
 int ip_rules_watch_begin(struct ip_rules *e, struct ip_rules_target *t)
 {
 	uint64_t now_ns = ip_now_ns();
@@ -219,9 +228,6 @@ int ip_rules_watch_begin(struct ip_rules *e, struct ip_rules_target *t)
 	tell_waiting(t, first);
 	if (t->by)
 		time_snapshots(t, first, now_ns);
-	tell_watch(t, first);
-	for (size_t i = 0; i < t->nwatched; i++)
-		tell_watch(t, t->watched[i]);
 	return 0;
 }
 

@@ -307,6 +307,8 @@ void ip_rules_arms_found(struct ip_rules_target *t);
 int ip_rules_act_begin(struct ip_rules *e, struct ip_rules_target *t,
 		       const struct ip_rules_firing *firing);
 int ip_rules_watch_begin(struct ip_rules *e, struct ip_rules_target *t);
+/* Logs, once each, which rules the target is watched for: what they need is live. */
+void ip_rules_watch_tell(const struct ip_rules_target *t, uint64_t now_ns);
 int ip_rules_clean_begin(struct ip_rules *e, struct ip_rules_target *t);
 int ip_rules_snapshot_begin(struct ip_rules *e, struct ip_rules_target *t,
 			    const struct ip_rules_firing *firing);

@@ -563,6 +563,8 @@ bool ip_rules_target_step(struct ip_rules *e, struct ip_rules_target *t, uint64_
 		t->stepped_ns = now_ns;
 		if (ip_rules_job_step(&t->job, now_ns))
 			job_ended(e, t, now_ns);
+		else if (t->doing == IP_RULES_WATCH && t->job.live)
+			ip_rules_watch_tell(t, now_ns);
 	}
 	/* a target that has ended needs neither another try nor a note */
 	if (t->doing == IP_RULES_CLEAN && !t->job.pid &&

@@ -47,6 +47,8 @@ def test_a_function_that_is_not_there(rules, serving, me, do):
     wait_until_live(serving.pid)
     log = rules.log()
     assert log.count("has no function hndle") == 1 and log.count("tried again") == 1, log
+    bad = [line for line in log.splitlines() if "rule bad: " in line]
+    assert not [line for line in bad if "is watched" in line], bad
     listed = rules.listed()
     assert "has no function hndle" in listed["bad"]["last"] and not listed["bad"]["last_recorded"]
     assert listed["good"]["last_recorded"] and "has recorded: " in listed["good"]["last"]
