@@ -38,13 +38,33 @@ static int add(struct ip_service_members *members, const struct ip_service_proce
 	return 0;
 }
 
+/* That its parent's session has let it go is of no interest where it executes another program: that
+ * one was not recorded. Where it may not be looked at, it is the same program as far as is known.
+ */
+static void take(struct ip_service_member *m, const struct ip_service_process *p)
+{
+	if (p->exe && m->process.exe && p->exe != m->process.exe)
+		m->let_go = false;
+	m->process = *p;
+}
+
+bool ip_service_member_refresh(struct ip_service_member *m)
+{
+	struct ip_service_process p = m->process;
+
+	if (!ip_service_process_refresh(&p))
+		return false;
+	take(m, &p);
+	return true;
+}
+
 /* What was found out before does not hold for another program, nor for other users. */
 static void meet_anew(struct ip_service_member *m, const struct ip_service_process *p,
 		      uint64_t again_ns)
 {
 	const bool changed = p->identity != m->process.identity;
 
-	m->process = *p;
+	take(m, p);
 	m->gone = false;
 	if (!changed || !(m->state == IP_SERVICE_LEFT || m->state == IP_SERVICE_FOLLOWED ||
 			  (m->state == IP_SERVICE_RECORDED && m->execed)))
@@ -173,7 +193,7 @@ bool ip_service_member_is_let_go(const struct ip_service_members *members,
 {
 	const struct ip_service_member *parent = find_parent(members, m);
 
-	return parent && parent->process.identity != m->process.identity;
+	return m->let_go || (parent && parent->process.identity != m->process.identity);
 }
 
 static void free_one(struct ip_service_member *m, uint64_t again_ns)

@@ -31,8 +31,9 @@ struct ip_service_member {
 	struct ip_service_worker worker, restorer;
 	/* FOLLOWED: whose session records it; NULL: not known */
 	const struct ip_service_member *follower;
-	bool freed;  /* the session that followed it does so no longer: it gets its own */
-	bool let_go; /* since it has become another user */
+	bool freed; /* the session that followed it does so no longer: it gets its own */
+	/* since it has become another user; it still executes the program that was recorded */
+	bool let_go;
 	/* its identity when its session was begun, or was found to be followed */
 	uint64_t recorded;
 	bool execed;	  /* its session has ended, since it executes another program */
@@ -63,6 +64,10 @@ size_t ip_service_members_count(const struct ip_service_members *members,
 bool ip_service_member_is_followed(const struct ip_service_members *members,
 				   const struct ip_service_member *member);
 
+/* Looks again at what the member executes (ip_service_process_refresh()). Returns false where it
+ * has ended. */
+bool ip_service_member_refresh(struct ip_service_member *member);
+
 /* Whether the member ended before anything of it could be recorded: it had no session, its parent's
  * did not follow it, and its program is one that is recorded in others. Or its parent's session let
  * it go, and it ended before it had one of its own. */
@@ -77,8 +82,8 @@ void ip_service_member_set_followed(const struct ip_service_members *members,
 bool ip_service_member_is_followed_by(const struct ip_service_member *member,
 				      const struct ip_service_member *by);
 
-/* Whether the session that follows the child will let it go: the child has become another user, and
- * that session has not seen it yet. */
+/* Whether the session that follows the child lets it go: the child has become another user, and
+ * that session has not seen it yet, or still has to put the child back. */
 bool ip_service_member_is_let_go(const struct ip_service_members *members,
 				 const struct ip_service_member *member);
 

@@ -227,6 +227,28 @@ static bool is_named(pid_t pid, const struct ip_service_choice *choice)
 	return false;
 }
 
+static bool is_chosen(int dir, const struct ip_service_process *p,
+		      const struct ip_service_choice *choice)
+{
+	return p->named || has_name(dir, p, choice) || has_group(dir, choice);
+}
+
+bool ip_service_choice_includes_child(const struct ip_service_choice *choice, pid_t pid)
+{
+	struct ip_service_process p = {.pid = pid, .named = is_named(pid, choice)};
+	_cleanup_close_ int dir = -1;
+	char name[32];
+
+	if (choice->children)
+		return true;
+	snprintf(name, sizeof(name), "/proc/%d", pid);
+	dir = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return false;
+	read_comm(dir, &p);
+	return is_chosen(dir, &p, choice);
+}
+
 static int by_pid(const void *a, const void *b)
 {
 	const struct ip_service_process *x = a, *y = b;
@@ -287,7 +309,7 @@ static int read_all(const struct ip_service_choice *choice, struct ip_service_pr
 		}
 		read_comm(dir, &p);
 		p.named = is_named(p.pid, choice);
-		p.chosen = p.named || has_name(dir, &p, choice) || has_group(dir, choice);
+		p.chosen = is_chosen(dir, &p, choice);
 		if (ip_array_grow(&ret->items, ret->n, sizeof(*ret->items)) < 0)
 			return -1;
 		ret->items[ret->n++] = p;

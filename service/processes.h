@@ -67,6 +67,9 @@ struct ip_service_processes {
 	size_t n;
 };
 
+/* Whether the choice includes a process that one of its processes has forked. */
+bool ip_service_choice_includes_child(const struct ip_service_choice *choice, pid_t pid);
+
 /* Looks at all processes. Zombies, and this process with its own children, are left out. Processes
  * that are named by pid and do not exist are left out, too. Returns 0, or -1 with an error. */
 int ip_service_processes_find(const struct ip_service_choice *choice,

@@ -27,6 +27,7 @@
 #define IDLE_NS	    1000000000ull
 #define GROWN_NS    20000000ull /* how long a process has lived when its session begins */
 #define TRIES	    3
+#define TRIES_OFTEN 32 /* of a child that a session has to let go */
 #define CHECKS	    16 /* programs that are looked at before any process is touched */
 #define ABSENT_NS   2000000000ull
 #define LATE_NS	    2000000000ull /* beyond its time a session is told to end */
@@ -227,6 +228,14 @@ static void note_missed(const struct service *s, const struct ip_service_member 
 		ip_process_set_add(s->options->missed, m->process.pid);
 }
 
+/* A session lets a child go within milliseconds, mostly; or it does not get hold of the child. */
+static uint64_t pause_of_followed(unsigned tries)
+{
+	if (tries < TRIES)
+		return GROWN_NS << tries;
+	return tries < TRIES_OFTEN ? GROWN_NS : IDLE_NS;
+}
+
 /* A session has ended, or has not begun. */
 static int settle(struct service *s, struct ip_service_member *m, uint64_t now)
 {
@@ -251,13 +260,16 @@ static int settle(struct service *s, struct ip_service_member *m, uint64_t now)
 	if (s->options->on_end)
 		s->options->on_end(s->options->context, w, s->options->dir ? m->name : NULL);
 	m->state = r->recorded || killed ? IP_SERVICE_RECORDED : IP_SERVICE_LEFT;
+	/* what it executes is not recorded in others */
+	if (r->none)
+		m->let_go = false;
 	if (r->followed && !killed)
 		ip_service_member_set_followed(&s->members, m);
 	/* a freed one may have been taken for a child of one that was freed with it */
 	if (m->state == IP_SERVICE_FOLLOWED &&
 	    (ip_service_member_is_let_go(&s->members, m) || (m->freed && m->tries < TRIES))) {
 		m->state = IP_SERVICE_WAITING;
-		m->again_ns = now + (GROWN_NS << (m->tries < TRIES ? m->tries : 0));
+		m->again_ns = now + pause_of_followed(m->tries);
 	}
 	s->failed |= m->state == IP_SERVICE_LEFT && m->process.named && w->code && !r->changed;
 	m->execed = r->execed;
@@ -369,7 +381,7 @@ static void start_due(struct service *s, uint64_t now)
 		if (m->state != IP_SERVICE_WAITING || now < m->again_ns)
 			continue;
 		/* it may have executed a program since it was found */
-		if (m->gone || !ip_service_process_refresh(&m->process)) {
+		if (m->gone || !ip_service_member_refresh(m)) {
 			m->state = IP_SERVICE_LEFT;
 			note_missed(s, m);
 			continue;
@@ -383,8 +395,19 @@ static void start_due(struct service *s, uint64_t now)
 	}
 }
 
-/* Step 3: what sessions have let go. What a look does not find has ended. */
-static int meet_let_go(struct service *s, struct ip_service_worker *w, uint64_t now)
+/* What was let go a moment ago, and no look finds: it has ended, or is none of the choice's any
+ * more, as a grandchild whose parent has ended. */
+static void note_not_found(const struct service *s, pid_t pid)
+{
+	if (ip_proc_has_memory(pid))
+		ip_notice("pid %d is not recorded any more: it is no process of the service now",
+			  pid);
+	else if (s->options->missed)
+		ip_process_set_add(s->options->missed, pid);
+}
+
+/* Step 3: what a session has let go. */
+static int meet_let_go_of(struct service *s, struct ip_service_worker *w, uint64_t now)
 {
 	for (size_t i = 0; i < w->nlet_go; i++) {
 		const pid_t pid = w->let_go[i];
@@ -393,11 +416,19 @@ static int meet_let_go(struct service *s, struct ip_service_worker *w, uint64_t 
 			continue;
 		if (look(s, now, false) < 0)
 			return -1;
-		if (!ip_service_members_let_go(&s->members, pid, now + GROWN_NS) && !s->blind &&
-		    s->options->missed)
-			ip_process_set_add(s->options->missed, pid);
+		if (!ip_service_members_let_go(&s->members, pid, now + GROWN_NS) && !s->blind)
+			note_not_found(s, pid);
 	}
 	w->nlet_go = 0;
+	return 0;
+}
+
+static int meet_let_go(struct service *s, uint64_t now)
+{
+	/* a look adds members, whose workers have said nothing yet */
+	for (size_t i = 0; i < s->members.n; i++)
+		if (meet_let_go_of(s, &s->members.items[i]->worker, now) < 0)
+			return -1;
 	return 0;
 }
 
@@ -439,6 +470,9 @@ static int step(struct service *s)
 	}
 	now = ip_now_ns();
 	tell(s, now);
+	/* at the end, too: what is let go then is told */
+	if (meet_let_go(s, now) < 0)
+		return -1;
 	if (is_over(s, now)) {
 		/* sessions know by themselves when their time is over: what they took to begin
 		 * comes on top */
@@ -450,9 +484,6 @@ static int step(struct service *s)
 			       ? 1
 			       : 0;
 	}
-	for (size_t i = 0; i < s->members.n; i++)
-		if (meet_let_go(s, &s->members.items[i]->worker, now) < 0)
-			return -1;
 	if (ip_service_choice_is_open(&s->options->choice) && now >= s->look_ns &&
 	    (ip_proc_last_pid() != s->last_pid || now >= s->idle_ns)) {
 		const uint64_t began = ip_thread_cpu_ns();
@@ -552,17 +583,17 @@ static int record(struct service *s)
 
 /* Those that their parent's session has let go, and that never had one of their own. Why one could
  * not be begun is told already. */
-static void tell_let_go(const struct service *s)
+static void tell_let_go(struct service *s)
 {
 	for (size_t i = 0; i < s->members.n; i++) {
-		const struct ip_service_member *m = s->members.items[i];
-		struct ip_service_process now = m->process;
+		struct ip_service_member *m = s->members.items[i];
 
 		if (!m->let_go || m->live_ns)
 			continue;
-		if (!ip_service_process_refresh(&now))
+		if (!ip_service_member_refresh(m))
 			note_missed(s, m);
-		else if (m->state == IP_SERVICE_WAITING)
+		else if (m->let_go &&
+			 (m->state == IP_SERVICE_WAITING || m->state == IP_SERVICE_FOLLOWED))
 			ip_notice("pid %d: its own session had not begun when the recording ended: "
 				  "what it did last is not recorded",
 				  m->process.pid);
@@ -605,6 +636,7 @@ int ip_service_record(const struct ip_service_options *options, struct ip_servic
 		       ip_service_members_count(&s.members, IP_SERVICE_RESTORING))
 			if (poll_workers(&s) < 0)
 				break;
+		meet_let_go(&s, ip_now_ns());
 		ip_error("%s", why ? why : "out of memory");
 	}
 	tell_let_go(&s);

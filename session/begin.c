@@ -51,7 +51,7 @@ int ip_session_begin_collector(struct ip_session *s, uint64_t max_size)
 	/* the nice value of the user, although ours may be another one just now */
 	ip_collector_set_nice(s->collector,
 			      s->hurries ? s->own_nice : getpriority(PRIO_PROCESS, 0));
-	if (s->options->service)
+	if (s->options->service && s->options->service->on_let_go)
 		ip_follow_fork_leave_to_others(s->followed, s->options->service->on_let_go,
 					       s->options->context);
 	if (s->options->follow_fork)

@@ -57,8 +57,9 @@ struct ip_session_service {
 	/* events of the kernel are recorded by each session for itself, not by the service */
 	bool own_kernel;
 	/* the session follows this child no longer, since it has become another user; gets the
-	 * context of the options. NULL: not called */
-	void (*on_let_go)(void *context, pid_t pid);
+	 * context of the options. Returns whether the child is to have a session of its own. NULL:
+	 * it has none */
+	bool (*on_let_go)(void *context, pid_t pid);
 };
 
 struct ip_session_options {

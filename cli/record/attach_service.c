@@ -59,6 +59,7 @@ struct service {
 #define LATE_NS 500000000ull /* after its start; what goes live later is told to have come late */
 
 struct worker_context {
+	const struct ip_service_choice *choice;
 	int socket;
 	bool follows;
 	uint64_t started;    /* as in ip_service_task */
@@ -87,11 +88,15 @@ static void tell_live(void *context)
 	ip_service_worker_say_live(c->socket, c->follows);
 }
 
-static void tell_let_go(void *context, pid_t pid)
+/* Returns whether the child is one of the service, for which a session of its own is begun. */
+static bool tell_let_go(void *context, pid_t pid)
 {
 	const struct worker_context *c = context;
 
+	if (!ip_service_choice_includes_child(c->choice, pid))
+		return false;
 	ip_service_worker_say_let_go(c->socket, pid);
+	return true;
 }
 
 static void tell_progress(void *context, const struct ip_session_progress *p)
@@ -127,7 +132,8 @@ static int work(void *context, const struct ip_service_task *task, int socket,
 	const struct service *s = context;
 	struct cli_record_options options = *s->options;
 	struct ip_session_options *session = &options.session;
-	struct worker_context own = {.socket = socket,
+	struct worker_context own = {.choice = s->choice,
+				     .socket = socket,
 				     .started = task->started,
 				     .joined_ns = task->late ? &result->joined_ns : NULL};
 	struct ip_session_service service = {.dir = task->dir,

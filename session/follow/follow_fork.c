@@ -86,9 +86,8 @@ void ip_follow_fork_destroy(struct ip_follow_fork *f)
 }
 
 void ip_follow_fork_leave_to_others(struct ip_follow_fork *f,
-				    void (*let_go)(void *context, pid_t pid), void *context)
+				    bool (*let_go)(void *context, pid_t pid), void *context)
 {
-	f->others = true;
 	f->let_go = let_go;
 	f->context = context;
 }
@@ -198,11 +197,11 @@ static bool has_our_credentials(const struct ip_follow_fork *f, struct ip_fork_c
 
 static void tell_differs(const struct ip_follow_fork *f, pid_t pid)
 {
+	const bool others = f->let_go && f->let_go(f->context, pid);
+
 	ip_notice("pid %d, forked from pid %d, has other credentials than that: it is %s", pid,
 		  f->target->pid,
-		  f->others ? "to be recorded by a session of its own" : "not recorded any more");
-	if (f->let_go)
-		f->let_go(f->context, pid);
+		  others ? "to be recorded by a session of its own" : "not recorded any more");
 }
 
 /* Step 5: one child in a step of the session, as in step 3. */

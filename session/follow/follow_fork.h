@@ -47,10 +47,10 @@ int ip_follow_fork_create(struct ip_area *area, struct ip_target *target, bool f
 			  uint64_t deadline_ns, struct ip_follow_fork **ret);
 void ip_follow_fork_destroy(struct ip_follow_fork *followed);
 
-/* Children that are not followed any more get sessions of their own: their notices say so, and
- * let_go, unless it is NULL, is called for each of them. */
+/* let_go is called for each child that is not followed any more, and returns whether the child is
+ * to have a session of its own: its notice says so. */
 void ip_follow_fork_leave_to_others(struct ip_follow_fork *followed,
-				    void (*let_go)(void *context, pid_t pid), void *context);
+				    bool (*let_go)(void *context, pid_t pid), void *context);
 
 /* The permission of step 4: children that are forked from now on open their gates (allow), or do
  * not. */

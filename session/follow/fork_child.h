@@ -37,8 +37,9 @@ struct ip_fork_child {
 struct ip_follow_fork {
 	struct ip_area *area;
 	struct ip_target *target;
-	bool follow, others; /* others: have sessions for what is not followed */
-	void (*let_go)(void *context, pid_t pid); /* with others; may be NULL */
+	bool follow;
+	/* NULL: what is not followed has no session */
+	bool (*let_go)(void *context, pid_t pid);
 	void *context;
 	uint64_t deadline_ns;
 	uint64_t inode;	  /* of the area */

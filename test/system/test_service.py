@@ -281,6 +281,31 @@ def test_each_that_becomes_another_user_is_recorded_or_told(me, programs, target
     os.kill(server.pid, signal.SIGKILL)  # it is not to find that workers have ended
 
 
+def test_what_is_let_go_and_not_chosen(me, programs, targets):
+    """Forks are followed, and the children are no processes of the service themselves: one that
+    becomes another user is recorded no more, which is what is said, and it has not ended.
+    """
+    if me.uid:
+        pytest.skip("only root can become another user")
+    name = f"ipchoice{os.getpid() % 1000000}"[:15]
+    servers = [Server(me, programs, targets, name), Server(me, programs, targets)]
+    pids = [server.pid for server in servers]
+    for words in (pids, ["--name", name, "-p", pids[1]]):
+        directory = me.dir() / "trace"
+        proc = me.start_iprobe("attach", *words, "--follow-fork", "--json", "-o", directory)
+        for pid in pids:
+            memory.wait_until_live(pid, proc)
+        assert servers[1].say("as 65534") == "done"
+        new = servers[1].fork()
+        memory.wait_for("it is not let go", lambda new=new: not memory.live_text(new))
+        done, err = end(proc)
+        said = re.findall(f"pid {new}, forked from pid {pids[1]}, .*: it is (.*)", err)
+        assert said == ["not recorded any more"], err
+        assert done["ended_before"] == 0 and listed(directory) == set(pids), err
+    for server in servers:
+        server.finish()
+
+
 def test_children_where_times_come_from_the_kernel(actor, programs, targets):
     """Such sessions do not follow forks: a new worker gets one of its own."""
     server = Server(actor, programs, targets)

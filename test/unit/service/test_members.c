@@ -166,6 +166,32 @@ static void test_let_go(void **state)
 	assert_int_equal(child->state, IP_SERVICE_RECORDING);
 	look(NULL, 0);
 	assert_false(ip_service_members_let_go(&members, 2, 50));
+	/* its parent, too, has ended, and that one's session still has to put it back */
+	assert_true(ip_service_member_is_let_go(&members, child));
+}
+
+/* It executes something else, which is not recorded in others: its end is of no interest. */
+static void test_let_go_and_executed(void **state)
+{
+	struct ip_service_member *child;
+	struct ip_service_process now;
+
+	(void)state;
+	record_parent();
+	child = meet_child(7, 6 * SECOND, 7);
+	child->process.exe = 3;
+	ip_service_member_set_followed(&members, child);
+	assert_true(ip_service_members_let_go(&members, 2, 30));
+	now = child->process;
+	now.exe = 0; /* it may not be looked at any more: that tells nothing */
+	look(&now, 1);
+	assert_true(ip_service_member_is_missed(&members, child));
+	child->process.exe = 3;
+	now.exe = 4;
+	now.identity = 11;
+	look(&now, 1);
+	assert_false(child->let_go);
+	assert_false(ip_service_member_is_missed(&members, child));
 }
 
 static void test_whose_session(void **state)
@@ -200,6 +226,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_another_user, end),
 		cmocka_unit_test_teardown(test_parent_that_executes_itself, end),
 		cmocka_unit_test_teardown(test_let_go, end),
+		cmocka_unit_test_teardown(test_let_go_and_executed, end),
 		cmocka_unit_test_teardown(test_whose_session, end),
 	};
 

@@ -131,6 +131,13 @@ static void look_from_outside(pid_t child, pid_t grandchild)
 			 ip_service_processes_get(&all, grandchild)->identity);
 	assert_string_equal(ip_service_processes_get(&all, child)->comm, "a)b (c");
 	ip_service_processes_clear(&all);
+	by_pid.children = false;
+	assert_true(ip_service_choice_includes_child(&by_name, grandchild));
+	assert_true(ip_service_choice_includes_child(&by_glob, grandchild));
+	assert_false(ip_service_choice_includes_child(&by_pid, grandchild));
+	assert_false(ip_service_choice_includes_child(&by_name, dead));
+	by_pid.children = true;
+	assert_true(ip_service_choice_includes_child(&by_pid, grandchild));
 }
 
 static void test_processes(void **state)
