@@ -91,7 +91,7 @@ static void add_blocked(struct ip_cause_parts *a, const struct ip_thread_span *s
 	const struct ip_thread_waking *waking = &last->waking;
 	struct ip_cause_part part = {.kind = IP_CAUSE_BLOCKED, .in = IP_NO_FUNCTION};
 
-	ip_wait_object_of(wait, &a->waits->descriptors, a->pid, &part.object);
+	ip_wait_object_of(wait, &a->waits->descriptors, a->pid, a->thread->tid, &part.object);
 	ip_wait_object_in(&part.object, a->member);
 	if (part.object.kind == IP_WAIT_FAULT) {
 		/* that each is of another address is of no interest */

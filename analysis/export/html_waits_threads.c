@@ -48,7 +48,8 @@ static int put_blocked(struct ip_html_waits_writer *p, const struct ip_thread_ba
 	struct ip_wait_object object;
 	uint32_t number;
 
-	ip_wait_object_of(wait, &p->waits->descriptors, thread->run->machine_pid, &object);
+	ip_wait_object_of(wait, &p->waits->descriptors, thread->run->machine_pid,
+			  thread->states->tid, &object);
 	ip_wait_object_in(&object, thread->run->member);
 	number = ip_wait_objects_add(&p->objects, &object);
 	if (number == UINT32_MAX)

@@ -322,8 +322,31 @@ static void of_no_call(struct ip_wait_object *o, const struct ip_thread_wait *wa
 	}
 }
 
+/* The path that a call was given, of two the first one. NULL: it has none, or it is not known. */
+static const char *path_of(const struct ip_thread_call *call, uint64_t end,
+			   const struct ip_call_paths *paths, int32_t tid)
+{
+	const unsigned arguments = call->untold ? 0 : ip_syscall_path_arguments(call->number);
+	const unsigned first = arguments ? __builtin_ctz(arguments) : 0;
+	const struct ip_call_path key = {.tid = tid,
+					 .number = call->number,
+					 .argument = first,
+					 .address = call->arguments[first]};
+
+	return arguments ? ip_call_paths_find(paths, &key, call->begin, end) : NULL;
+}
+
+static void add_path(struct ip_wait_object *o, const struct ip_thread_wait *wait,
+		     const struct ip_descriptors *descriptors, int32_t tid)
+{
+	if (tid && o->kind == IP_WAIT_FILE && !o->text && descriptors && wait->returned &&
+	    wait->call.number != IP_NO_CALL &&
+	    (wait->result < 0 || !ip_syscall_path_if_failed(wait->call.number)))
+		o->text = path_of(&wait->call, wait->end, &descriptors->paths, tid);
+}
+
 void ip_wait_object_of(const struct ip_thread_wait *wait, const struct ip_descriptors *descriptors,
-		       uint32_t pid, struct ip_wait_object *ret)
+		       uint32_t pid, int32_t tid, struct ip_wait_object *ret)
 {
 	const struct ip_thread_call *call = &wait->call;
 	struct ip_wait_object o = {
@@ -390,6 +413,7 @@ void ip_wait_object_of(const struct ip_thread_wait *wait, const struct ip_descri
 		default:
 			break;
 		}
+	add_path(&o, wait, descriptors, tid);
 	*ret = o;
 }
 
@@ -403,29 +427,11 @@ bool ip_wait_object_same(const struct ip_wait_object *a, const struct ip_wait_ob
 	return a->fd == b->fd && a->call == b->call;
 }
 
-/* The path that a call was given, of two the first one. NULL: it has none, or it is not known. */
-static const char *path_of(const struct ip_thread_call *call, uint64_t end,
-			   const struct ip_call_paths *paths, int32_t tid)
-{
-	const unsigned arguments = call->untold ? 0 : ip_syscall_path_arguments(call->number);
-	const unsigned first = arguments ? __builtin_ctz(arguments) : 0;
-	const struct ip_call_path key = {.tid = tid,
-					 .number = call->number,
-					 .argument = first,
-					 .address = call->arguments[first]};
-
-	return arguments ? ip_call_paths_find(paths, &key, call->begin, end) : NULL;
-}
-
 void ip_wait_object_of_thread(const struct ip_thread_wait *wait,
 			      const struct ip_descriptors *descriptors,
 			      const struct ip_thread_owners *owners, int32_t tid, uint64_t tsc,
 			      struct ip_wait_object *ret)
 {
-	ip_wait_object_of(wait, descriptors, owners->pid_of(owners->context, tid, tsc), ret);
-	if (ret->kind == IP_WAIT_FILE && !ret->text && descriptors && wait->returned &&
-	    wait->call.number != IP_NO_CALL &&
-	    (wait->result < 0 || !ip_syscall_path_if_failed(wait->call.number)))
-		ret->text = path_of(&wait->call, wait->end, &descriptors->paths, tid);
+	ip_wait_object_of(wait, descriptors, owners->pid_of(owners->context, tid, tsc), tid, ret);
 	ip_wait_object_in(ret, owners->member_of ? owners->member_of(owners->context, tid) : 0);
 }

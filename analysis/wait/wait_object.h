@@ -46,7 +46,8 @@ struct ip_wait_object {
 	uint64_t address; /* futex, fault; 0: none */
 	uint16_t call;	  /* the system call; IP_NO_CALL: none; IP_UNTOLD_CALL */
 	int32_t pid;	  /* child: the one that was waited for; 0: any */
-	const char *text; /* what the descriptor is; NULL: not known. The descriptors own it */
+	const char *text; /* what the descriptor is, or the path; NULL: not known. The descriptors
+			     own it */
 	uint32_t member;  /* of the recording: whose address it is, or descriptor without text */
 };
 
@@ -57,10 +58,11 @@ static inline void ip_wait_object_in(struct ip_wait_object *object, uint32_t mem
 	object->member = object->address || (!object->text && object->fd >= 0) ? member : 0;
 }
 
-/* What a wait was for. descriptors: of the trace; NULL: none is known. pid: the thread's process.
+/* What a wait of a thread was for. descriptors: of the trace; NULL: none is known. pid: the
+ * thread's process. tid: the thread; 0: the paths that system calls were given are of no interest.
  */
 void ip_wait_object_of(const struct ip_thread_wait *wait, const struct ip_descriptors *descriptors,
-		       uint32_t pid, struct ip_wait_object *ret);
+		       uint32_t pid, int32_t tid, struct ip_wait_object *ret);
 
 /* Whether two are one object. A descriptor that is known is the same object in whatever process and
  * by whatever number. */

@@ -43,7 +43,7 @@ static uint32_t object_of_wait(struct maker *m, uint32_t wait)
 
 	if (m->span_objects[wait] != NOT_MADE)
 		return m->span_objects[wait];
-	ip_wait_object_of(&m->thread->waits[wait], m->descriptors, m->pid, &object);
+	ip_wait_object_of(&m->thread->waits[wait], m->descriptors, m->pid, m->thread->tid, &object);
 	ip_wait_object_in(&object, m->member);
 	m->span_objects[wait] = ip_wait_objects_add(&m->objects, &object);
 	m->failed |= m->span_objects[wait] == UINT32_MAX;

@@ -204,7 +204,7 @@ static void check_states(const struct ip_states *states, const struct ip_descrip
 			struct ip_wait_object object;
 
 			fuzz_assert(t->waits[k].last >= k && t->waits[k].last < t->nwaits);
-			ip_wait_object_of(&t->waits[k], descriptors, 7, &object);
+			ip_wait_object_of(&t->waits[k], descriptors, 7, t->tid, &object);
 			fuzz_assert(object.kind < IP_WAIT_KINDS);
 			fuzz_assert(*ip_wait_kind_name(object.kind));
 		}

@@ -113,6 +113,68 @@ def test_listed_live(traced, programs, source):  # noqa: F811
     check_files(calls, folder)
 
 
+# its function waits for half of 100 ms until another process gives up its lease of the file
+CUT = """
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+__attribute__((noinline)) static void cut(const char *path)
+{
+	if (truncate(path, 1) < 0)
+		_exit(2);
+}
+
+int main(int argc, char **argv)
+{
+	const char *path = argv[1];
+	int fd = open(path, O_RDWR | O_CREAT, 0600), taken[2], n;
+	sigset_t broken;
+	char byte;
+
+	sigemptyset(&broken);
+	sigaddset(&broken, SIGIO);
+	sigprocmask(SIG_BLOCK, &broken, NULL);
+	if (pipe(taken) < 0)
+		return 3;
+	if (fork() == 0) {
+		if (fcntl(fd, F_SETLEASE, F_WRLCK) < 0 || write(taken[1], "x", 1) != 1)
+			_exit(4);
+		sigwait(&broken, &n);
+		usleep(50000);
+		_exit(fcntl(fd, F_SETLEASE, F_UNLCK) < 0);
+	}
+	close(fd);
+	close(taken[1]);
+	if (read(taken[0], &byte, 1) != 1)
+		return 5;
+	cut(path);
+	return 0;
+}
+"""
+
+
+def test_paths_of_waits(traced, source):  # noqa: F811
+    """Each view names the file that a call without a descriptor waited for."""
+    folder = traced.dir()
+    text, program, leased = folder / "cut.c", folder / "cut", folder / "leased file"
+    text.write_text(CUT)
+    cc = traced.builddir / "coldpatch" / "iprobe-cc"
+    done = traced.run([cc, "-O2", text, "-o", program])
+    assert done.returncode == 0, repr(done)
+    done = traced.iprobe(
+        *("run", "-q", "--kernel", "-o", folder / "trace", "--", program, leased)
+    )
+    assert done.returncode == 0, repr(done)
+    for words in ((), ("--json",), ("--of", "cut")):
+        done = traced.iprobe("wait", *words, folder / "trace")
+        assert done.returncode == 0 and str(leased) in done.stdout, (words, repr(done))
+    page = folder / "page.html"
+    done = traced.iprobe("export", "--format", "html", "-o", page, folder / "trace")
+    assert done.returncode == 0 and str(leased) in page.read_text(), repr(done)
+
+
 @pytest.mark.parametrize("options", [("--rotate", "2"), ("--overwrite",)])
 def test_the_newest(traced, programs, options):  # noqa: F811
     """Segments have the paths of their calls."""

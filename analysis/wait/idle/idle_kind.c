@@ -62,7 +62,7 @@ enum ip_idle_kind ip_idle_kind_of(const struct ip_descriptors *descriptors,
 	default:
 		break;
 	}
-	ip_wait_object_of(wait, descriptors, pid, &o);
+	ip_wait_object_of(wait, descriptors, pid, 0, &o);
 	if (ip_wait_is_poll(call))
 		return o.kind == IP_WAIT_SOCKET ? kind_of_socket(ports, &o, false) : IP_IDLE_WORK;
 	switch (call->number) {

@@ -120,7 +120,8 @@ static int put_bar(struct ip_json *j, const struct cli_compare_calls *c,
 		_cleanup_free_ char *name = NULL;
 		struct ip_wait_object object;
 
-		ip_wait_object_of(wait, &c->trace->waits->descriptors, run->machine_pid, &object);
+		ip_wait_object_of(wait, &c->trace->waits->descriptors, run->machine_pid,
+				  bar->thread->tid, &object);
 		ip_wait_object_in(&object, run->member);
 		name = ip_trace_waits_object(c->trace->waits, &object);
 		if (!name)

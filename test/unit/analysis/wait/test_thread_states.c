@@ -104,7 +104,7 @@ static void test_requeued_waits(void **state)
 	wake(w, IP_KERNEL_SCHED_WAKEUP, 114, 9, 7, 0);
 	flush(w, "all", 0);
 	states = states_of(w);
-	ip_wait_object_of(wait_at(states, 7, 105), NULL, 1, &object);
+	ip_wait_object_of(wait_at(states, 7, 105), NULL, 1, 0, &object);
 	assert_int_equal(object.kind, IP_WAIT_FUTEX);
 	assert_int_equal(object.address, 0x200);
 	ip_states_destroy(states);
@@ -132,7 +132,7 @@ static void test_waits_for_completions(void **state)
 					      .kind = 'S'};
 		struct ip_wait_object object;
 
-		ip_wait_object_of(&wait, NULL, 1, &object);
+		ip_wait_object_of(&wait, NULL, 1, 0, &object);
 		assert_int_equal(object.kind, cases[i].kind);
 	}
 }
@@ -287,7 +287,7 @@ static void test_polls_are_charged_to_what_is_used_then(void **state)
 	flush(w, "all", 0);
 	states = states_of(w);
 	assert_int_equal(wait_at(states, 7, 105)->next_fd, 12);
-	ip_wait_object_of(wait_at(states, 7, 105), NULL, 7, &o);
+	ip_wait_object_of(wait_at(states, 7, 105), NULL, 7, 0, &o);
 	assert_int_equal(o.kind, IP_WAIT_POLL); /* what descriptor 12 is is not known here */
 	assert_int_equal(o.fd, 12);
 	ip_states_destroy(states);
@@ -350,7 +350,7 @@ static void test_polls_that_a_signal_ends(void **state)
 	ret(w, 117, 7, SYS_poll, 1);
 	flush(w, "all", 0);
 	states = states_of(w);
-	ip_wait_object_of(wait_at(states, 7, 105), NULL, 7, &o);
+	ip_wait_object_of(wait_at(states, 7, 105), NULL, 7, 0, &o);
 	assert_int_equal(o.kind, IP_WAIT_SIGNAL);
 	ip_states_destroy(states);
 }

@@ -35,7 +35,7 @@ static struct ip_wait_object object_of(struct ip_thread_wait wait)
 
 	wait.kind = 'S';
 	wait.next_fd = -1;
-	ip_wait_object_of(&wait, &descriptors, 7, &o);
+	ip_wait_object_of(&wait, &descriptors, 7, 0, &o);
 	return o;
 }
 
@@ -107,6 +107,12 @@ static void test_paths(void **state)
 	ip_wait_object_of_thread(&wait, &told, &owners, 8, 20, &o);
 	assert_int_equal(o.kind, IP_WAIT_FILE);
 	assert_string_equal(o.text, "/slow/x");
+	ip_wait_object_of(&wait, &told, 7, 8, &o);
+	assert_string_equal(o.text, "/slow/x");
+	ip_wait_object_of(&wait, &told, 7, 9, &o);
+	assert_null(o.text);
+	ip_wait_object_of(&wait, &told, 7, 0, &o);
+	assert_null(o.text);
 	wait.call.arguments[0] = 0x11;
 	ip_wait_object_of_thread(&wait, &told, &owners, 8, 20, &o);
 	assert_null(o.text);
