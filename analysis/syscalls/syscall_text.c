@@ -90,9 +90,10 @@ static void put_argument(struct text *t, const struct ip_syscall_call *call, uns
 {
 	const struct ip_syscall_argument how = ip_syscall_argument_of(call->number, name);
 	const uint64_t value = call->arguments[i];
-	const char *path = descriptors && descriptors->path
-				   ? descriptors->path(descriptors->context, call, i)
-				   : NULL;
+	const char *path =
+		descriptors && descriptors->path && ip_syscall_path_arguments(call->number) >> i & 1
+			? descriptors->path(descriptors->context, call, i)
+			: NULL;
 	char names[256];
 
 	if (path) {

@@ -17,7 +17,8 @@
  * thread's process at a time, "/x", which is valid until the next call; NULL: not known. */
 struct ip_syscall_descriptors {
 	const char *(*find)(void *context, int32_t tid, int32_t fd, uint64_t tsc);
-	/* The path that an argument of a call was; NULL: not known. Valid until the next call. */
+	/* The path that an argument of a call was, which is one of those that are paths
+	 * (ip_syscall_path_arguments()); NULL: not known. Valid until the next call. */
 	const char *(*path)(void *context, const struct ip_syscall_call *call, unsigned argument);
 	void *context;
 };

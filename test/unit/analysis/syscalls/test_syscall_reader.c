@@ -693,6 +693,31 @@ static void test_text(void **state)
 	expect(call, "close(5 <unfinished ...>", "?");
 }
 
+static const char *path_of(void *context, const struct ip_syscall_call *call, unsigned argument)
+{
+	(*(unsigned *)context)++;
+	return argument ? "/else" : "/x \"y\"";
+}
+
+/* What is no path is not looked for among paths. */
+static void test_path(void **state)
+{
+	unsigned asked = 0;
+	const struct ip_syscall_descriptors descriptors = {.path = path_of, .context = &asked};
+	char got[512];
+
+	ip_syscall_text(CALL(SYS_mkdir, 0, 0x1000, 0700), &descriptors, got, sizeof(got));
+	assert_string_equal(got, "mkdir(\"/x \\\"y\\\"\", 0700)");
+	assert_int_equal(asked, 1);
+	ip_syscall_text(CALL(SYS_renameat, 0, 1, 0x1000, 2, 0x2000), &descriptors, got,
+			sizeof(got));
+	assert_string_equal(got, "renameat(1, \"/else\", 2, \"/else\")");
+	assert_int_equal(asked, 3);
+	ip_syscall_text(CALL(SYS_read, 0, 3, 0x1000, 1), &descriptors, got, sizeof(got));
+	assert_string_equal(got, "read(3, 0x1000, 1)");
+	assert_int_equal(asked, 3);
+}
+
 static void test_descriptor(void **state)
 {
 	bool made;
@@ -771,6 +796,7 @@ int main(void)
 		cmocka_unit_test(test_sums),
 		cmocka_unit_test_setup_teardown(test_programs, setup, teardown),
 		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_path),
 		cmocka_unit_test(test_descriptor),
 		cmocka_unit_test(test_set),
 	};
