@@ -21,7 +21,6 @@
 #define NAP_MS	     200
 #define NAP_LEAST_MS 4
 #define FLUSH_NS     1000000000ull
-#define PATH_TICKS   2000000u
 
 /* Events of a buffer were lost. The total may be no greater than before: readers must see each
  * loss.
@@ -288,8 +287,8 @@ void *ip_kernel_recorder_run(void *context)
 		nap = 2 * nap < NAP_MS ? 2 * nap : NAP_MS;
 		errno = 0;
 		before = ip_clock_now() - r->source->ops->imprecision;
-		if (r->sink && r->paths) /* a path may come a moment after its call's return */
-			before -= PATH_TICKS;
+		if (r->sink && r->paths)
+			before -= IP_CALL_PATH_BEHIND;
 		events = r->stats.events; /* nobody else writes it */
 		more = turn(r, &nap);
 		if (more < 0 || ip_kernel_recorder_tell(r, before) < 0 ||

@@ -12,6 +12,9 @@
 
 #define IP_CALL_PATH_KIND "path" /* of the line, in place of a descriptor's kind */
 #define IP_CALL_PATH_MOST 4096u	 /* bytes, with the one that ends it */
+/* So many ticks may lie between a call's return and the copy: an interrupt, or the machine below,
+ * may come between them. */
+#define IP_CALL_PATH_BEHIND 5000000u
 
 /* tid 0: from tsc to address (a time, too) paths are missing. */
 struct ip_call_path {

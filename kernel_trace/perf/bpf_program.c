@@ -114,33 +114,11 @@ int ip_bpf_map_set(int map, uint32_t key, const void *value)
 	return bpf(BPF_MAP_UPDATE_ELEM, &attr);
 }
 
-static unsigned possible_cpus(void)
+int ip_bpf_map_get(int map, uint32_t key, void *value)
 {
-	_cleanup_fclose_ FILE *file = fopen("/sys/devices/system/cpu/possible", "re");
-	char text[256] = "";
-	const char *last;
+	union bpf_attr attr = {.map_fd = map, .key = (uintptr_t)&key, .value = (uintptr_t)value};
 
-	if (!file || !fgets(text, sizeof(text), file))
-		return 0;
-	last = strrchr(text, '-') ? strrchr(text, '-') : strrchr(text, ',');
-	return strtoul(last ? last + 1 : text, NULL, 10) + 1;
-}
-
-uint64_t ip_bpf_percpu_sum(int map, size_t size, size_t offset)
-{
-	const unsigned cpus = possible_cpus();
-	const uint32_t first = 0;
-	_cleanup_free_ uint8_t *values = calloc(cpus + 1, (size + 7) / 8 * 8);
-	union bpf_attr attr = {.map_fd = map, .key = (uintptr_t)&first, .value = (uintptr_t)values};
-	uint64_t sum = 0, one;
-
-	if (!values || !cpus || bpf(BPF_MAP_LOOKUP_ELEM, &attr) < 0)
-		return 0;
-	for (unsigned i = 0; i < cpus; i++) {
-		memcpy(&one, values + i * ((size + 7) / 8 * 8) + offset, sizeof(one));
-		sum += one;
-	}
-	return sum;
+	return bpf(BPF_MAP_LOOKUP_ELEM, &attr);
 }
 
 static int get_info(int program, struct bpf_prog_info *ret)

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define IP_BPF_INSNS 192u
-#define IP_BPF_EXITS 8u
+#define IP_BPF_EXITS 12u
 
 struct ip_bpf_program {
 	enum bpf_prog_type type;
@@ -40,9 +40,8 @@ int ip_bpf_attach_raw(int program, const char *tracepoint);
 int ip_bpf_map(enum bpf_map_type type, unsigned value_size, unsigned entries, unsigned flags);
 /* Sets an entry of a map whose keys are 32 bits. Returns 0, or -1 with errno. */
 int ip_bpf_map_set(int map, uint32_t key, const void *value);
-/* The sum of a 64-bit number, at an offset in the first entry of a BPF_MAP_TYPE_PERCPU_ARRAY, over
- * all CPUs. size: of an entry. 0 where it cannot be read. */
-uint64_t ip_bpf_percpu_sum(int map, size_t size, size_t offset);
+/* Reads one, of a map that has no entry for each CPU. As above. */
+int ip_bpf_map_get(int map, uint32_t key, void *value);
 
 /* The number of a loaded program, by its descriptor; 0: it is not known. */
 uint32_t ip_bpf_id(int program);

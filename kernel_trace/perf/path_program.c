@@ -123,8 +123,10 @@ static void put_head(struct ip_bpf_program *p, int scratch)
 }
 
 /* Writes the record of the i-th path, if there is one. */
-static void put_path(struct ip_bpf_program *p, unsigned i, int ring)
+static void put_path(struct ip_bpf_program *p, unsigned i, int ring, int dropped)
 {
+	unsigned refused;
+
 	ip_bpf_put(p, BPF_ALU64 | BPF_MOV | BPF_X, BPF_REG_1, BPF_REG_8, 0, 0);
 	ip_bpf_put(p, BPF_ALU64 | BPF_RSH | BPF_K, BPF_REG_1, 0, 0, PATH_BITS * i);
 	ip_bpf_put(p, BPF_ALU64 | BPF_MOV | BPF_X, BPF_REG_3, BPF_REG_1, 0, 0);
@@ -156,23 +158,23 @@ static void put_path(struct ip_bpf_program *p, unsigned i, int ring)
 		   offsetof(struct ip_path_record, text));
 	ip_bpf_put(p, BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_4, 0, 0, BPF_RB_NO_WAKEUP);
 	ip_bpf_call(p, BPF_FUNC_ringbuf_output);
-	ip_bpf_put(p, BPF_JMP | BPF_JEQ | BPF_K, BPF_REG_0, 0, 3, 0);
-	ip_bpf_put(p, BPF_LDX | BPF_MEM | BPF_DW, BPF_REG_1, BPF_REG_7,
-		   offsetof(struct ip_path_memory, dropped), 0);
-	ip_bpf_put(p, BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_1, 0, 0, 1);
-	ip_bpf_put(p, BPF_STX | BPF_MEM | BPF_DW, BPF_REG_7, BPF_REG_1,
-		   offsetof(struct ip_path_memory, dropped), 0);
+	refused = p->n;
+	ip_bpf_put(p, BPF_JMP | BPF_JEQ | BPF_K, BPF_REG_0, 0, 0, 0);
+	put_lookup(p, dropped, STACK_KEY);
+	ip_bpf_put(p, BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_1, 0, 0, 1);
+	ip_bpf_put(p, BPF_STX | BPF_XADD | BPF_DW, BPF_REG_0, BPF_REG_1, 0, 0);
+	if (refused < IP_BPF_INSNS)
+		p->insns[refused].off = p->n - refused - 1;
 }
 
-int ip_path_program_attach(const struct ip_thread_filter *filter, int ring, int *ret_memory)
+int ip_path_program_attach(const struct ip_thread_filter *filter, int ring, int dropped)
 {
 	_cleanup_close_ int words = make_words();
 	_cleanup_close_ int scratch =
-		ip_bpf_map(BPF_MAP_TYPE_PERCPU_ARRAY, sizeof(struct ip_path_memory), 1, 0);
+		ip_bpf_map(BPF_MAP_TYPE_PERCPU_ARRAY, sizeof(struct ip_path_record), 1, 0);
 	_cleanup_close_ int loaded = -1;
 	struct ip_bpf_program p = {.type = BPF_PROG_TYPE_RAW_TRACEPOINT};
 	char name[BPF_OBJ_NAME_LEN];
-	int attached;
 
 	if (words < 0 || scratch < 0)
 		return -1;
@@ -180,11 +182,8 @@ int ip_path_program_attach(const struct ip_thread_filter *filter, int ring, int 
 	put_choice(&p, words);
 	put_head(&p, scratch);
 	for (unsigned i = 0; i < PATHS_MOST; i++)
-		put_path(&p, i, ring);
+		put_path(&p, i, ring, dropped);
 	snprintf(name, sizeof(name), IP_THREAD_FILTER_PROGRAMS "%dp", getpid());
 	loaded = ip_bpf_load(&p, name);
-	attached = loaded < 0 ? -1 : ip_bpf_attach_raw(loaded, "sys_exit");
-	if (attached >= 0)
-		*ret_memory = ip_steal_fd(&scratch);
-	return attached;
+	return loaded < 0 ? -1 : ip_bpf_attach_raw(loaded, "sys_exit");
 }

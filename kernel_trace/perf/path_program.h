@@ -22,15 +22,9 @@ struct ip_path_record {
 	char text[IP_CALL_PATH_MOST];
 };
 
-/* The program's memory, one for each CPU. */
-struct ip_path_memory {
-	struct ip_path_record record;
-	uint64_t dropped; /* records for which the ring had no room */
-};
-
-/* Loads the program and its maps, but for `ring` (BPF_MAP_TYPE_RINGBUF), and attaches it: it works
- * until the descriptor is closed that is returned. -1 with an error. *ret_memory: the map of
- * struct ip_path_memory. */
-int ip_path_program_attach(const struct ip_thread_filter *filter, int ring, int *ret_memory);
+/* Loads the program and attaches it: it works until the descriptor is closed that is returned. -1
+ * with an error. ring: a BPF_MAP_TYPE_RINGBUF. dropped: a BPF_MAP_TYPE_ARRAY of one 64-bit number,
+ * which counts the records for which the ring had no room. */
+int ip_path_program_attach(const struct ip_thread_filter *filter, int ring, int dropped);
 
 #endif

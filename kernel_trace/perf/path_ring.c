@@ -26,12 +26,12 @@
 struct ip_path_ring {
 	const struct ip_thread_filter *threads;
 	struct ip_thread_filter *own; /* NULL: they are another's */
-	int ring, scratch, program;
+	int ring, dropped, program;
 	uint64_t *consumer; /* how far it was read; a page */
 	uint8_t *producer;  /* a page with how far it was written, then the data, twice */
 	size_t page;
 	struct ip_perf_clock clock;
-	uint64_t dropped; /* of which was told */
+	uint64_t told;	  /* dropped records */
 	uint64_t counted; /* when, or a moment before */
 };
 
@@ -82,7 +82,10 @@ static int make(struct ip_path_ring *r, const struct ip_event_layout *layout)
 	r->ring = r->threads ? ip_bpf_map(BPF_MAP_TYPE_RINGBUF, 0, SIZE, 0) : -1;
 	if (r->ring < 0 || map(r) < 0)
 		return -1;
-	r->program = ip_path_program_attach(r->threads, r->ring, &r->scratch);
+	r->dropped = ip_bpf_map(BPF_MAP_TYPE_ARRAY, sizeof(uint64_t), 1, 0);
+	if (r->dropped < 0)
+		return -1;
+	r->program = ip_path_program_attach(r->threads, r->ring, r->dropped);
 	return r->program < 0 ? -1 : 0;
 }
 
@@ -95,7 +98,7 @@ struct ip_path_ring *ip_path_ring_create(const struct ip_event_layout *layout,
 		ip_error("out of memory");
 		return NULL;
 	}
-	r->ring = r->scratch = r->program = -1;
+	r->ring = r->dropped = r->program = -1;
 	r->counted = ip_tsc();
 	r->threads = threads;
 	if (make(r, layout) == 0)
@@ -106,7 +109,7 @@ struct ip_path_ring *ip_path_ring_create(const struct ip_event_layout *layout,
 
 static void close_all(const struct ip_path_ring *r)
 {
-	const int fds[] = {r->program, r->ring, r->scratch};
+	const int fds[] = {r->program, r->ring, r->dropped};
 
 	for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++)
 		if (fds[i] >= 0)
@@ -140,22 +143,20 @@ int ip_path_ring_add(struct ip_path_ring *r, pid_t pid)
 	return r->own ? ip_thread_filter_add(r->own, pid) : 0;
 }
 
-static uint64_t count_dropped(const struct ip_path_ring *r)
-{
-	return ip_bpf_percpu_sum(r->scratch, sizeof(struct ip_path_memory),
-				 offsetof(struct ip_path_memory, dropped));
-}
-
 /* What had no room came behind the count before, and before this one. */
 static int tell_gap(struct ip_path_ring *r,
 		    int (*take)(void *context, const struct ip_call_path *path), void *context)
 {
-	const uint64_t before = ip_tsc(), dropped = count_dropped(r);
-	const struct ip_call_path gap = {.tsc = r->counted, .address = ip_tsc()};
-	const bool is_gap = dropped != r->dropped;
+	struct ip_call_path gap = {.tsc = r->counted};
+	const uint64_t before = ip_tsc();
+	uint64_t dropped = 0;
+	bool is_gap;
 
+	ip_bpf_map_get(r->dropped, 0, &dropped);
+	gap.address = ip_tsc();
+	is_gap = dropped != r->told;
 	r->counted = before;
-	r->dropped = dropped;
+	r->told = dropped;
 	return is_gap ? take(context, &gap) : 0;
 }
 

@@ -210,3 +210,5 @@ def test_gaps(traced, programs):  # noqa: F811
     assert done.returncode == 0, repr(done)
     with_path, shown = numbers(listed(traced, trace))
     assert with_path < shown == 2 * many, (with_path, shown)
+    lines = (trace / "iprobe" / "descriptors").read_text().splitlines()
+    assert any(line.split("\t")[1:4] == ["0", "0", "path"] for line in lines), len(lines)

@@ -8,9 +8,6 @@
 
 #include "common/array.h"
 
-/* Ticks: an interrupt, or the machine below, may come between the call's return and the copy. */
-#define BEHIND_MOST 5000000u
-
 static int compare(const void *left, const void *right)
 {
 	const struct ip_call_path *a = left, *b = right;
@@ -66,11 +63,12 @@ const char *ip_call_paths_find(const struct ip_call_paths *paths, const struct i
 {
 	const struct ip_call_path *p;
 
-	if (is_in_gap(paths, begin, end + BEHIND_MOST))
+	if (is_in_gap(paths, begin, end + IP_CALL_PATH_BEHIND))
 		return NULL;
 	for (size_t i = first_of(paths, key->tid, begin); i < paths->n; i++) {
 		p = &paths->items[i];
-		if (p->tid != key->tid || p->tsc > end + BEHIND_MOST || p->number != key->number)
+		if (p->tid != key->tid || p->tsc > end + IP_CALL_PATH_BEHIND ||
+		    p->number != key->number)
 			return NULL;
 		if (p->argument == key->argument)
 			return p->address == key->address ? p->text : NULL;
