@@ -10,6 +10,8 @@
 #include "analysis/wait/sort.h"
 #include "common/error.h"
 
+#define MOST_OF 64u /* users that are compared: those that had it first, and nobody */
+
 struct use {
 	uint64_t from, to; /* TSC */
 	uint32_t thread;   /* index into those of the states */
@@ -209,4 +211,44 @@ int ip_cpu_users_visit(const struct ip_cpu_users *users, uint32_t cpu, uint64_t 
 	if (ret == 0 && from < to)
 		ret = use(context, NULL, to - from);
 	return ret;
+}
+
+struct times {
+	struct time {
+		const struct ip_thread_states *thread;
+		uint64_t ticks;
+	} items[MOST_OF]; /* the first one: nobody */
+	size_t n;
+};
+
+static int add_time(void *context, const struct ip_thread_states *thread, uint64_t ticks)
+{
+	struct times *times = context;
+	size_t i = 0;
+
+	while (i < times->n && times->items[i].thread != thread)
+		i++;
+	if (i == MOST_OF)
+		return 0;
+	times->items[i].thread = thread;
+	times->items[i].ticks += ticks;
+	times->n += i == times->n;
+	return 0;
+}
+
+const struct ip_thread_states *ip_cpu_users_most(const struct ip_cpu_users *users, uint32_t cpu,
+						 uint64_t from, uint64_t to, bool *ret_any)
+{
+	struct times times = {.n = 1};
+	const struct time *most = times.items;
+
+	*ret_any = false;
+	/* without memory, it is not known */
+	if (ip_cpu_users_visit(users, cpu, from, to, add_time, &times) < 0)
+		return NULL;
+	*ret_any = times.n > 1;
+	for (size_t i = 1; i < times.n; i++)
+		if (times.items[i].ticks > most->ticks)
+			most = &times.items[i];
+	return most->thread;
 }

@@ -8,6 +8,7 @@
 #ifndef IP_CPU_USERS_H
 #define IP_CPU_USERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,5 +32,11 @@ int ip_cpu_users_visit(const struct ip_cpu_users *users, uint32_t cpu, uint64_t 
 		       int (*use)(void *context, const struct ip_thread_states *thread,
 				  uint64_t ticks),
 		       void *context);
+
+/* Who had a CPU for more of an interval than anybody else, of the first 63 threads that had it;
+ * NULL: for more of it nobody had it, as far as is known. *ret_any: whether a thread had it at all.
+ */
+const struct ip_thread_states *ip_cpu_users_most(const struct ip_cpu_users *users, uint32_t cpu,
+						 uint64_t from, uint64_t to, bool *ret_any);
 
 #endif

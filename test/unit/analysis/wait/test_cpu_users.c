@@ -67,6 +67,31 @@ static void test_who_had_it(void **state)
 	ip_states_destroy(states);
 }
 
+static int32_t most(const struct ip_cpu_users *users, uint64_t from, uint64_t to, bool *any)
+{
+	const struct ip_thread_states *thread = ip_cpu_users_most(users, 0, from, to, any);
+
+	return thread ? thread->tid : 0;
+}
+
+/* That nobody had it counts as much as a thread. */
+static void test_who_had_most(void **state)
+{
+	struct ip_states *states = two_cpus(*state);
+	struct ip_cpu_users users;
+	bool any;
+
+	assert_int_equal(ip_cpu_users_make(states, &users), 0);
+	assert_int_equal(most(&users, 150, 290, &any), 71);
+	assert_int_equal(most(&users, 290, 400, &any), 0);
+	assert_true(any);
+	assert_int_equal(most(&users, 310, 390, &any), 0);
+	assert_false(any);
+	assert_int_equal(most(&users, 390, 450, &any), 72);
+	ip_cpu_users_clear(&users);
+	ip_states_destroy(states);
+}
+
 /* Where it waits is where the CPU was taken away, or where it was woken. */
 static void test_where_a_thread_waits(void **state)
 {
@@ -118,6 +143,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_who_had_it, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_who_had_most, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_where_a_thread_waits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_the_visitor_fails, setup, teardown),
 		cmocka_unit_test(test_nothing_is_known),
