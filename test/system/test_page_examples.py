@@ -5,14 +5,17 @@ name: each does its work.
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import time
+import types
 
 import pytest
 
 from iptest import actor as actors
 from iptest import memory
+from iptest.terminal import Terminal
 
 from conftest import SOURCE_ROOT
 
@@ -88,13 +91,30 @@ class Shell:
     def __init__(self, who, target, cwd, path):
         self.who, self.target, self.cwd, self.path = who, target, cwd, path
 
-    def start(self, command):
+    def here(self, command):
+        """With what it names as this test has it."""
         for pattern, new in SOONER:
             command = re.sub(pattern, new, command)
         command = command.replace("$(pidof server)", str(self.target.pid))
         # no other process of that name on this machine
         command = command.replace("--name server", f"--name {NAME}")
-        command = command.replace("--tid 4711", f"--tid {self.target.pid}")
+        return command.replace("--tid 4711", f"--tid {self.target.pid}")
+
+    def on_a_terminal(self, command):
+        """It shows something, and ends with 0 when the user leaves."""
+        words = shlex.split(self.here(command))
+        terminal = Terminal(self.who, *words[1:], env={**os.environ, "TERM": "xterm"}, cwd=self.cwd)
+        try:
+            terminal.wait_text(str(self.target.pid))
+            terminal.press("q")
+            code, said = terminal.wait_end()
+        finally:
+            terminal.close()
+        assert code == 0, said
+        return types.SimpleNamespace(stdout=terminal.scrolled())
+
+    def start(self, command):
+        command = self.here(command)
         env = {"PATH": f"{self.path}:{os.environ['PATH']}", "COLUMNS": "200"}
         # exec: a signal to end it reaches the command itself
         lead = "exec " if not re.search(r"[|&;>]", command) else ""
@@ -127,6 +147,8 @@ class Shell:
         beside = [
             self.begin(new + more) for start, new in BESIDE.items() if command.startswith(start)
         ]
+        if " --live" in command:
+            return self.on_a_terminal(command)
         if LIVE.match(command):
             proc = self.start(command)
             time.sleep(1.5)
