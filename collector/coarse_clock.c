@@ -55,6 +55,7 @@
 #include "common/clock.h"
 #include "common/dir.h"
 #include "common/error.h"
+#include "common/now.h"
 #include "common/trace/trace_format.h"
 #include "hotpatcher/arch/x86_64/regs.h"
 
@@ -200,14 +201,6 @@ static unsigned runnable(struct ip_coarse_clock *p)
 	return n;
 }
 
-static uint64_t own_cpu_ns(void)
-{
-	struct timespec t = {0};
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
 static void *run(void *data)
 {
 	const struct sched_param above = {.sched_priority = 2};
@@ -223,7 +216,8 @@ static void *run(void *data)
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
 		refresh(p);
 		if (ip_coarse_interval_is_time(&p->interval))
-			ip_coarse_interval_note(&p->interval, look(p), runnable(p), own_cpu_ns());
+			ip_coarse_interval_note(&p->interval, look(p), runnable(p),
+						ip_thread_cpu_ns());
 	}
 	return NULL;
 }

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/arch/syscalls.h"
@@ -373,18 +372,9 @@ static void look_at_pair(struct ip_descriptor_log *log, uint64_t tsc, int32_t ti
 	}
 }
 
-/* Others may have the CPU: what counts is how much is to be done. */
-static uint64_t cpu_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
 bool ip_descriptor_log_look(struct ip_descriptor_log *log)
 {
-	const uint64_t until = cpu_ns() + LOOK_NS;
+	const uint64_t until = ip_thread_cpu_ns() + LOOK_NS;
 	const size_t n = log->n;
 
 	for (size_t i = 0; i < n; i++)
@@ -397,7 +387,7 @@ bool ip_descriptor_log_look(struct ip_descriptor_log *log)
 	for (size_t i = 0; i < log->n; i++) {
 		struct made *m = &log->made[i];
 
-		if (cpu_ns() > until) /* the rest has its turn later */
+		if (ip_thread_cpu_ns() > until) /* the rest has its turn later */
 			break;
 		m->looked = true;
 		if (m->fd < 0)

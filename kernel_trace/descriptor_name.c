@@ -20,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/array.h"
@@ -135,15 +134,6 @@ static int by_inode(const void *left, const void *right)
 	return a->inode < b->inode ? -1 : a->inode > b->inode;
 }
 
-/* Others may have the CPU: what counts is how much there is to read. */
-static uint64_t cpu_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
 static void read_unix_sockets(struct ip_descriptor_names *names, bool sought)
 {
 	uint64_t begin, took;
@@ -154,10 +144,10 @@ static void read_unix_sockets(struct ip_descriptor_names *names, bool sought)
 			return;
 		names->unix_sought_ns = ip_now_ns() + UNIX_SOUGHT_NS;
 	}
-	begin = cpu_ns();
+	begin = ip_thread_cpu_ns();
 	free(names->unix_sockets.items);
 	ip_unix_sockets_read(LINES_MOST, &names->unix_sockets);
-	took = cpu_ns() - begin;
+	took = ip_thread_cpu_ns() - begin;
 	names->unix_again_ns = took > UNIX_QUICK_NS ? ip_now_ns() + UNIX_SHARE * took : 0;
 }
 
@@ -283,9 +273,9 @@ static bool is_fifo(struct ip_descriptor_names *names, pid_t tid, int fd, bool w
 
 	if (!waited && ip_now_ns() < names->fifo_again_ns)
 		return false;
-	begin = cpu_ns();
+	begin = ip_thread_cpu_ns();
 	ret = ip_is_fifo(tid, fd);
-	names->fifo_again_ns = ip_now_ns() + FIFO_SHARE * (cpu_ns() - begin);
+	names->fifo_again_ns = ip_now_ns() + FIFO_SHARE * (ip_thread_cpu_ns() - begin);
 	return ret;
 }
 

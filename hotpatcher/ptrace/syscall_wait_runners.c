@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/now.h"
 #include "hotpatcher/ptrace/syscall_wait_private.h"
 
 #define RUNNERS	  64	     /* the most threads that are watched */
@@ -18,14 +19,6 @@
 #define WATCH_NAP 500000
 /* number of naps: two and a half ticks, of the slowest clock that kernels usually have */
 #define WATCHES 20
-
-static uint64_t used_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
 
 /* A thread that runs, or is about to run, on a CPU of which there is no reading. */
 struct runner {
@@ -88,11 +81,11 @@ static size_t find_runners_of(const struct ip_syscall_waits *s, pid_t pid, struc
 static size_t find_runners(const struct ip_syscall_waits *s, struct runner *runners)
 {
 	_cleanup_closedir_ DIR *dir = opendir("/proc");
-	const uint64_t until = used_ns() + SEARCH_NS;
+	const uint64_t until = ip_thread_cpu_ns() + SEARCH_NS;
 	const struct dirent *entry;
 	size_t n = 0;
 
-	while (dir && n < RUNNERS && used_ns() < until && (entry = readdir(dir)))
+	while (dir && n < RUNNERS && ip_thread_cpu_ns() < until && (entry = readdir(dir)))
 		if (isdigit((unsigned char)entry->d_name[0]))
 			n = find_runners_of(s, atoi(entry->d_name), runners, n);
 	return n;

@@ -18,7 +18,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "access/credentials.h"
@@ -273,15 +272,6 @@ static int visit(struct ip_rules *e, pid_t pid, uint64_t now_ns)
 	return remember(e, &seen);
 }
 
-/* Returns the CPU time of this thread: on a busy machine a scan takes longer, but costs no more. */
-static uint64_t cpu_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
 /* The processes that were found replace those of the last scan. */
 static void take_found(struct ip_rules *e)
 {
@@ -376,7 +366,7 @@ static void mark_ended(struct ip_rules *e)
 
 void ip_rules_scan(struct ip_rules *e, uint64_t now_ns)
 {
-	uint64_t next, before_ns = cpu_ns(), age = now_ns - e->scanned_ns;
+	uint64_t next, before_ns = ip_thread_cpu_ns(), age = now_ns - e->scanned_ns;
 	long before = e->last_pid, from = e->unfound_pid ? e->unfound_pid : before + 1;
 	bool goes_on;
 	int done;
@@ -412,7 +402,7 @@ void ip_rules_scan(struct ip_rules *e, uint64_t now_ns)
 		ip_rules_members_sort(e);
 	e->first = e->all = false;
 	e->room = e->wanted;
-	next = SCAN_SHARE * (cpu_ns() - before_ns);
+	next = SCAN_SHARE * (ip_thread_cpu_ns() - before_ns);
 	e->scan_ns = now_ns + (next < SCAN_NS	      ? SCAN_NS
 			       : next > SCAN_LIMIT_NS ? SCAN_LIMIT_NS
 						      : next);

@@ -155,19 +155,11 @@ static int give(void *context, size_t number, const struct ip_event_item *item,
 						  item->size);
 }
 
-static uint64_t cpu_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
 static int check_all(struct reader *r)
 {
-	const uint64_t before = cpu_ns();
+	const uint64_t before = ip_thread_cpu_ns();
 	const int ret = ip_event_filter_each(r->filter, check_process, r);
-	const uint64_t pause = CHECK_SHARE * (cpu_ns() - before);
+	const uint64_t pause = CHECK_SHARE * (ip_thread_cpu_ns() - before);
 
 	r->next_ns = ip_now_ns() + (pause < PAUSE_NS ? pause : PAUSE_NS);
 	return ret;
