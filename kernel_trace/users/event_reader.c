@@ -192,9 +192,12 @@ static int on_until(void *context, uint64_t tsc)
 	for (size_t i = 0; i < 2 * r->cpus; i++)
 		if (ip_event_send(the_socket, &r->writers[i]) < 0)
 			return -1;
-	__atomic_store_n(&r->until, tsc, __ATOMIC_RELEASE);
 	r->told_ns = ip_now_ns();
-	return send_word(IP_EVENT_UNTIL, tsc, NULL);
+	if (send_word(IP_EVENT_UNTIL, tsc, NULL) < 0)
+		return -1;
+	/* whoever sees it here may answer: the worker has been told before */
+	__atomic_store_n(&r->until, tsc, __ATOMIC_RELEASE);
+	return 0;
 }
 
 /* The recording has failed: the worker is told why, and there is nothing more to serve. */
