@@ -8,6 +8,8 @@
  *   DIR/kernel/all_N        events of CPU N that happen in any process: who runs, who wakes whom
  *   DIR/kernel/target_N     events of CPU N that happen while a thread of the target runs there
  *   DIR/kernel/state_0      what was so when the recording of a process began
+ *   DIR/kernel/state_1      likewise, as iprobed's reader of kernel events has told it, where that
+ *                           has read them for a user
  *
  * Where the newest part of a trace is kept alone, there are segments: all_N-SEGMENT and so on, and
  * DIR/iprobe/descriptors-SEGMENT. Segments follow each other without a gap, and the oldest ones are

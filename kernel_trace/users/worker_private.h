@@ -19,6 +19,14 @@
 
 struct ip_descriptor_log;
 
+/* The streams of what was so at the beginning: what the reader has read comes later than it was
+ * read, and what this process has read meanwhile is in a stream of its own. */
+enum {
+	IP_WORKER_OWN,
+	IP_WORKER_TOLD, /* by the reader */
+	IP_WORKER_STATES,
+};
+
 /* The stream of a CPU and kind. */
 struct source {
 	bool all;
@@ -32,7 +40,7 @@ struct ip_worker_recorder {
 	const struct ip_kernel_sink *sink; /* NULL: files are written */
 	struct source *sources;
 	size_t nsources;
-	struct ip_kernel_stream state;
+	struct ip_kernel_stream states[IP_WORKER_STATES];
 	struct ip_descriptor_log *descriptors; /* NULL: no system calls are recorded */
 	uint64_t looked; /* when descriptors were looked at; 0: they were not */
 	uint64_t until;	 /* all events before it have come */
@@ -66,6 +74,8 @@ int ip_worker_cut(struct ip_worker_recorder *worker);
  * meanwhile is among the events. A state that the reader has told of is told once more. Returns 0,
  * or -1 with an error. */
 int ip_worker_read_process(struct ip_worker_recorder *worker, pid_t pid);
+/* Writes what is gathered of the states. Returns 0, or -1 with an error. */
+int ip_worker_flush_states(struct ip_worker_recorder *worker);
 /* What is gathered becomes part of the segments. Returns 0, or -1 with an error. */
 int ip_worker_write_out(struct ip_worker_recorder *worker);
 

@@ -127,10 +127,12 @@ int ip_worker_recorder_create(const struct ip_kernel_options *options, int trace
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&w->changed, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	ip_kernel_stream_init(&w->state, dir, uuid, IP_KERNEL_STATE,
-			      w->sink ? IP_KERNEL_CPUS_MAX : 0);
-	w->state.sink = w->sink;
-	ip_kernel_stream_put_in(&w->state, segments);
+	for (unsigned i = 0; i < IP_WORKER_STATES; i++) {
+		ip_kernel_stream_init(&w->states[i], dir, uuid, IP_KERNEL_STATE, i);
+		w->states[i].cpu = w->sink ? IP_KERNEL_CPUS_MAX : 0;
+		w->states[i].sink = w->sink;
+		ip_kernel_stream_put_in(&w->states[i], segments);
+	}
 	if (begin(w, options) < 0) { /* nothing was written yet */
 		ip_worker_recorder_destroy(w);
 		return -1;
@@ -151,7 +153,7 @@ static struct ip_kernel_stream *stream_of(struct ip_worker_recorder *w, bool all
 	struct source source = {.all = all, .cpu = cpu};
 
 	if (cpu == IP_KERNEL_CPUS_MAX)
-		return &w->state;
+		return &w->states[IP_WORKER_TOLD];
 	for (size_t i = 0; i < w->nsources; i++)
 		if (w->sources[i].cpu == cpu && w->sources[i].all == all)
 			return &w->sources[i].stream;
@@ -210,10 +212,14 @@ static int take_lost(struct ip_worker_recorder *w, const struct ip_event_message
 
 static void count(struct ip_worker_recorder *w)
 {
-	struct ip_kernel_stats stats = {.events = w->state.events, .bytes = w->state.bytes};
+	struct ip_kernel_stats stats = {0};
 
 	if (w->descriptors)
 		stats.bytes += ip_descriptor_log_bytes(w->descriptors);
+	for (size_t i = 0; i < IP_WORKER_STATES; i++) {
+		stats.events += w->states[i].events;
+		stats.bytes += w->states[i].bytes;
+	}
 	for (size_t i = 0; i < w->nsources; i++) {
 		stats.events += w->sources[i].stream.events;
 		stats.lost += w->sources[i].stream.lost;
@@ -250,7 +256,7 @@ static int take_until(struct ip_worker_recorder *w, uint64_t tsc)
 	if (now - w->flushed_ns < FLUSH_NS)
 		return 0;
 	w->flushed_ns = now;
-	if (ip_kernel_stream_flush(&w->state) < 0)
+	if (ip_worker_flush_states(w) < 0)
 		return -1;
 	for (size_t i = 0; i < w->nsources; i++)
 		if (ip_kernel_stream_mark(&w->sources[i].stream, tsc) < 0)
@@ -440,7 +446,7 @@ int ip_worker_recorder_stop(struct ip_worker_recorder *w)
 
 	join(w);
 	/* what was gathered until then is kept */
-	if (ip_kernel_stream_flush(&w->state) < 0)
+	if (ip_worker_flush_states(w) < 0)
 		ret = -1;
 	for (size_t i = 0; i < w->nsources; i++)
 		if (ip_kernel_stream_finish(&w->sources[i].stream, now) < 0)
@@ -465,7 +471,8 @@ void ip_worker_recorder_destroy(struct ip_worker_recorder *w)
 	join(w);
 	for (size_t i = 0; i < w->nsources; i++)
 		ip_kernel_stream_clear(&w->sources[i].stream);
-	ip_kernel_stream_clear(&w->state);
+	for (size_t i = 0; i < IP_WORKER_STATES; i++)
+		ip_kernel_stream_clear(&w->states[i]);
 	ip_descriptor_log_close(w->descriptors);
 	pthread_cond_destroy(&w->changed);
 	pthread_mutex_destroy(&w->lock);

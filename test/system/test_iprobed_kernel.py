@@ -64,7 +64,7 @@ def test_own_events_and_no_more(allowing, user, other, targets, calling):
     for path in [trace / "kernel", *(trace / "kernel").iterdir()]:
         assert path.stat().st_uid == user.uid, path
     said = user.iprobe("wait", "--json", "trace", cwd=folder)
-    assert said.returncode == 0, repr(said)
+    assert said.returncode == 0 and "trace/kernel/" not in said.stderr, repr(said)
     row = next(f for f in json.loads(said.stdout)["functions"] if f["function"] == "work")
     assert row["cpu_ns"] > 0 and row["unknown_ns"] < row["elapsed_ns"] / 10, row
     said = user.iprobe("syscalls", "--json", "trace", cwd=folder)
@@ -140,6 +140,8 @@ def test_who_may_trace_alone(daemon, root, user, targets, calling, several):
     done = user.iprobe(*words, "--kernel", env=env, cwd=folder)
     assert done.returncode == 0, repr(done) + daemon.log()
     assert done.summary()["kernel"]["events"] > 0 and done.summary()["events"] > 0, repr(done)
+    said = user.iprobe("wait", "trace", cwd=folder)
+    assert said.returncode == 0 and "trace/kernel/" not in said.stderr, repr(said)
     until_no_instance(daemon)
     # what iprobed does not take is recorded without these events, where they are optional
     done = user.iprobe(*words, "--kernel=optional", "--rotate", "4", env=env, cwd=folder)

@@ -88,6 +88,7 @@ def test_flight_recorder(allowing, user, waiting):
     snapshot(allowing, user, waiting.pid, first)
     start = check_segments(first)
     check_own(first, own)
+    document(user, "wait", first)
     wait_for(lambda: not segments(directory))
     for _ in range(30):
         time.sleep(1)
