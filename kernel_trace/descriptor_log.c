@@ -400,6 +400,15 @@ bool ip_descriptor_log_look(struct ip_descriptor_log *log)
 	return log->n;
 }
 
+uint64_t ip_descriptor_log_oldest(const struct ip_descriptor_log *log)
+{
+	uint64_t oldest = UINT64_MAX;
+
+	for (size_t i = 0; i < log->n; i++)
+		oldest = log->made[i].tsc < oldest ? log->made[i].tsc : oldest;
+	return oldest;
+}
+
 void ip_descriptor_log_give_up(struct ip_descriptor_log *log)
 {
 	log->n = log->ncalls = 0;

@@ -57,6 +57,8 @@ void ip_descriptor_log_event(struct ip_descriptor_log *log, const uint8_t *event
 /* Step 2. Returns whether there was something to look at: then step 3 and ip_descriptor_log_write()
  * follow. */
 bool ip_descriptor_log_look(struct ip_descriptor_log *log);
+/* When the first one was made that has still to come to step 4; UINT64_MAX: there is none. */
+uint64_t ip_descriptor_log_oldest(const struct ip_descriptor_log *log);
 /* In place of step 4: step 3 cannot be finished, or events were lost. */
 void ip_descriptor_log_give_up(struct ip_descriptor_log *log);
 /* Step 4. Returns 0, or -1 with an error. */

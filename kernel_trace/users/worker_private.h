@@ -58,6 +58,7 @@ struct ip_worker_recorder {
 	enum ip_event_word word; /* that was asked last */
 	pid_t joins;		 /* the process that was asked for; 0: none */
 	bool only_64_bit;	 /* processes that join have 64-bit programs */
+	uint64_t unnamed;	 /* when the first descriptor was made that has no name yet */
 	bool blind;		 /* the user may not look at its descriptors */
 	int answer;
 	char *answer_text;

@@ -31,6 +31,7 @@
 
 #define ANSWER_MS 20000
 #define FLUSH_NS  1000000000ull
+#define NAMES_NS  2000000000ull /* of a snapshot: so long it waits for names of descriptors */
 
 static int ask(const struct ip_worker_recorder *w, enum ip_event_word word, int32_t number,
 	       uint64_t size)
@@ -292,6 +293,7 @@ static int take_answer(struct ip_worker_recorder *w, bool done)
 	pthread_mutex_lock(&w->lock);
 	w->asked = false;
 	w->blind = blind;
+	w->unnamed = w->descriptors ? ip_descriptor_log_oldest(w->descriptors) : UINT64_MAX;
 	w->answer = done ? 0 : -1;
 	free(w->answer_text);
 	w->answer_text = strdup(text_of(w));
@@ -413,7 +415,15 @@ int ip_worker_recorder_add(struct ip_worker_recorder *w, pid_t pid)
 
 int ip_worker_recorder_write_out(struct ip_worker_recorder *w)
 {
-	return ask_and_wait(w, IP_EVENT_FLUSH, 0);
+	const uint64_t since = ip_clock_now(), limit = ip_now_ns() + NAMES_NS;
+
+	/* What was made shortly before has its name when events that come behind the look at it
+	 * have been read: descriptor_log.h, steps 2 to 4. */
+	do
+		if (ask_and_wait(w, IP_EVENT_FLUSH, 0) < 0)
+			return -1;
+	while (w->unnamed < since && ip_now_ns() < limit);
+	return 0;
 }
 
 int ip_worker_recorder_stats(struct ip_worker_recorder *w, struct ip_kernel_stats *ret)

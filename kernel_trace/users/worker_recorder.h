@@ -27,7 +27,8 @@ int ip_worker_recorder_start(struct ip_worker_recorder *recorder);
 int ip_worker_recorder_add(struct ip_worker_recorder *recorder, pid_t pid);
 int ip_worker_recorder_stats(struct ip_worker_recorder *recorder, struct ip_kernel_stats *ret);
 int ip_worker_recorder_stop(struct ip_worker_recorder *recorder);
-/* All that has happened up to now becomes part of the segments. Returns 0, or -1 with an error. */
+/* All that has happened up to now becomes part of the segments, and so do names of descriptors that
+ * were made, as far as they come within 2 s. Returns 0, or -1 with an error. */
 int ip_worker_recorder_write_out(struct ip_worker_recorder *recorder);
 /* In a process that was forked meanwhile: closes the socket. */
 void ip_worker_recorder_leave(const struct ip_worker_recorder *recorder);

@@ -10,11 +10,13 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "analysis/read/kernel_reader.h"
 #include "common/clock.h"
 #include "common/trace/kernel_format.h"
+#include "common/trace/trace_format.h"
 #include "kernel_trace/segments/recorded_segments.h"
 #include "kernel_trace/users/event_protocol.h"
 #include "kernel_trace/users/worker_recorder.h"
@@ -47,9 +49,15 @@ static void put_next(uint16_t id, uint32_t cpu, const void *fields)
 	next.size = sizeof(header) + size;
 }
 
+static void tell(uint32_t word, uint64_t size)
+{
+	const struct ip_event_message m = {.word = word, .size = size};
+
+	(void)!send(ends[1], &m, sizeof(m), MSG_NOSIGNAL);
+}
+
 static void *read_for_it(void *context)
 {
-	const struct ip_event_message done = {.word = IP_EVENT_DONE};
 	struct ip_event_message m;
 
 	while (recv(ends[1], &m, sizeof(m), 0) == sizeof(m)) {
@@ -58,7 +66,9 @@ static void *read_for_it(void *context)
 				    MSG_NOSIGNAL);
 			next.size = 0;
 		}
-		(void)!send(ends[1], &done, sizeof(done), MSG_NOSIGNAL);
+		if (m.word == IP_EVENT_FLUSH)
+			tell(IP_EVENT_UNTIL, ip_clock_now());
+		tell(IP_EVENT_DONE, 0);
 	}
 	return NULL;
 }
@@ -135,10 +145,44 @@ static void test_states_that_come_late(void **state)
 	assert_true(own > 0);
 }
 
+static bool has_descriptor(int fd, const char *name)
+{
+	char path[64], line[512], number[32];
+	bool found = false;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/" IP_TRACE_DESCRIPTORS, dir);
+	snprintf(number, sizeof(number), "\t%d\t%d\t", getpid(), fd);
+	file = fopen(path, "r");
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file))
+		found |= strstr(line, number) && strstr(line, name);
+	fclose(file);
+	return found;
+}
+
+/* What a thread has opened before is named when all has been written up to now. */
+static void test_the_name_of_what_was_just_opened(void **state)
+{
+	int64_t result;
+
+	assert_int_equal(ip_worker_recorder_add(recorder, getpid()), 0);
+	result = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+	assert_true(result >= 0);
+	put_next(IP_KERNEL_SYSCALL_EXIT + SYS_openat, 0, &result);
+	assert_false(has_descriptor(result, "status"));
+	assert_int_equal(ip_worker_recorder_write_out(recorder), 0);
+	assert_true(has_descriptor(result, "status"));
+	close(result);
+	assert_int_equal(ip_worker_recorder_stop(recorder), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_states_that_come_late, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_the_name_of_what_was_just_opened, set_up,
+						tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
