@@ -197,6 +197,7 @@ static int clean(struct ip_target *target, enum ip_borrow_which (*which)(uint64_
 	const struct timespec nap = {.tv_nsec = NAP_NS};
 	uint32_t n;
 	size_t left = 0;
+	int occupied;
 
 	*ret = (struct ip_remap_hold){0};
 	if (ip_target_read(target, BLOCK(target, npieces), &n, sizeof(n)) < 0)
@@ -204,11 +205,17 @@ static int clean(struct ip_target *target, enum ip_borrow_which (*which)(uint64_
 	n = n < IP_REMAP_PIECES ? n : IP_REMAP_PIECES;
 	if (!n)
 		return 0;
-	/* a thread that was left in the code may still be at work on the pieces */
+	/* A thread that was left in the code may still be at work on the pieces: what they say is
+	 * read when it has left. Nobody comes into the code then, since we have the lock. */
 	for (uint64_t limit = ip_now_ns() + find_ns;
-	     ip_borrow_is_occupied(target, &place) == 1 && ip_now_ns() < limit;)
+	     (occupied = ip_borrow_is_occupied(target, &place)) == 1 && ip_now_ns() < limit;)
 		nanosleep(&nap, NULL);
-	if (ip_target_read(target, BLOCK(target, pieces), pieces, n * sizeof(*pieces)) < 0 ||
+	if (occupied > 0)
+		return ip_error("pid %d: the thread that an iprobe which has died had borrowed has "
+				"not come back yet: try again",
+				target->pid);
+	if (occupied < 0 ||
+	    ip_target_read(target, BLOCK(target, pieces), pieces, n * sizeof(*pieces)) < 0 ||
 	    ip_target_refresh(target) < 0)
 		return -1;
 	for (size_t i = 0; i < n; i++) {
@@ -231,10 +238,15 @@ int ip_remap_thread_clean(struct ip_target *target, uint64_t find_ns, struct ip_
 	return clean(target, ip_borrow_waiting, find_ns, ret);
 }
 
-/* Whether these pieces are text: then they may be those that the block tells of. */
-static bool is_text(const struct ip_remap_piece *piece)
+/* Whether any of these pieces is text: then they may be those that the block tells of. The page of
+ * a counter is dropped like a copy of text, but no text is its place (session/pmu_leftovers.c). */
+static bool any_text(const struct ip_remap_piece *pieces, size_t n)
 {
-	return piece->what <= IP_REMAP_REVERT || piece->what == IP_REMAP_COPY;
+	for (size_t i = 0; i < n; i++)
+		if (pieces[i].at &&
+		    (pieces[i].what <= IP_REMAP_REVERT || pieces[i].what == IP_REMAP_COPY))
+			return true;
+	return false;
 }
 
 int ip_remap_thread_run(struct ip_target *target, enum ip_borrow_which (*which)(uint64_t ns),
@@ -245,7 +257,7 @@ int ip_remap_thread_run(struct ip_target *target, enum ip_borrow_which (*which)(
 	struct ip_remap_hold cleaned = {0};
 	int done;
 
-	if (is_text(pieces))
+	if (any_text(pieces, n))
 		return run(target, which, find_ns, pieces, n, ret);
 	/* what an iprobe that died has left would be forgotten; where no thread can be borrowed for
 	 * it, none can for this */

@@ -31,17 +31,18 @@ int ip_remap_thread_check(const struct ip_target *target);
 /* Borrows a thread, as which says (borrow_search.h), and has it do what the n pieces say, at most
  * IP_REMAP_PIECES; then reads back the state of the pieces. The caller must hold the lock
  * (ip_borrow_lock()). find_ns: how long to search for a thread. 0: a thread went through all of
- * the work; its result, good or bad, stands in the pieces. Where the pieces are no text, what an
- * iprobe that has died left is put in order first, since the block would forget it (a look of the
- * target). -1 with the reason: no thread could be borrowed, or the thread was kept from finishing
- * (the pieces say how far it came). */
+ * the work; its result, good or bad, stands in the pieces. Where none of the pieces is text (text
+ * has `at` set), what an iprobe that has died left is put in order first, since the block would
+ * forget it (a look of the target); for text the caller has done so (ip_remap_thread_clean()). -1
+ * with the reason: no thread could be borrowed, or the thread was kept from finishing (the pieces
+ * say how far it came). */
 int ip_remap_thread_run(struct ip_target *target, enum ip_borrow_which (*which)(uint64_t ns),
 			uint64_t find_ns, struct ip_remap_piece *pieces, size_t n,
 			struct ip_remap_hold *ret);
 
 /* Looks for mappings that an iprobe which died has left. Has them unmapped, or put in the place of
  * the text where nothing is mapped there. The caller must hold the lock. 0; ret->ns is 0 if there
- * was nothing to do. -1 with the reason. */
+ * was nothing to do. -1 with the reason: the block still tells of them. */
 int ip_remap_thread_clean(struct ip_target *target, uint64_t find_ns, struct ip_remap_hold *ret);
 
 #endif
