@@ -162,15 +162,6 @@ static void json_value_gaps(struct ip_json *j, const struct ip_value_gaps *gaps)
 	ip_json_end_array(j);
 }
 
-/* Whether no thread was ever stopped but one that was borrowed. */
-static bool only_held(const struct ip_stop_log *stops)
-{
-	for (size_t i = 0; i < stops->n; i++)
-		if (!stops->items[i].held)
-			return false;
-	return stops->n && !stops->more;
-}
-
 static void print_json(const struct cli_record_options *options, const struct ip_session_summary *s,
 		       const struct ip_command_end *command, const char *error)
 {
@@ -540,17 +531,14 @@ void cli_record_summary_of(const struct cli_record_options *options,
 			 "joined %s after its start: ", ip_format_ns(*options->joined_ns, joined));
 	ip_print(stderr,
 		 "%s%s event%s of %s function%s (%s site%s%s, %zu thread%s) in %s%s%s, %s "
-		 "lost; %s",
+		 "lost; ",
 		 ip_end_reason_is_early(s->end) ? "ended early: " : "",
 		 ip_format_count(s->events, events), ip_plural(s->events),
 		 ip_format_count(s->functions, functions), ip_plural(s->functions),
 		 ip_format_count(s->sites, sites), ip_plural(s->sites), cli_silent_sites(s, silent),
 		 s->threads, ip_plural(s->threads), ip_format_ns(s->length_ns, length), resumed,
-		 overwritten, s->lost ? ip_format_count(s->lost, lost) : "none",
-		 only_held(&s->stops) ? "never stopped; one thread held for" : "stopped for");
-	cli_print_stops(stderr, &s->stops);
-	if (s->stopped_why)
-		ip_print(stderr, " (since %s)", s->stopped_why);
+		 overwritten, s->lost ? ip_format_count(s->lost, lost) : "none");
+	cli_print_stopped(stderr, &s->stops, s->stopped_why);
 	cli_print_looks(stderr, s->stops.looks.n, s->stops.looks.ns);
 	ip_print(stderr, "; trace in %s\n", dir_of(options, s));
 	if (s->end == IP_END_EXECED)

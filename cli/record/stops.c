@@ -25,6 +25,23 @@ void cli_print_stops(FILE *out, const struct ip_stop_log *stops)
 			 ip_plural(all - shown), ip_format_ns(most, length));
 }
 
+void cli_print_stopped(FILE *out, const struct ip_stop_log *stops, const char *why)
+{
+	struct ip_stop_log own, children;
+
+	ip_stop_log_split(stops, &own, &children);
+	ip_print(out, "%s",
+		 ip_stop_log_only_held(stops) ? "never stopped; one thread held for"
+					      : "stopped for");
+	cli_print_stops(out, &own);
+	if (why)
+		ip_print(out, " (since %s)", why);
+	if (children.n) {
+		ip_print(out, ", forked children for");
+		cli_print_stops(out, &children);
+	}
+}
+
 void cli_print_looks(FILE *out, size_t n, uint64_t ns)
 {
 	char length[16];

@@ -12,6 +12,9 @@
 
 /* " 1.2 ms, 3.4 ms and 5 times more, at most 6.7 ms". */
 void cli_print_stops(FILE *out, const struct ip_stop_log *stops);
+/* The same of a session, in words: whether the process was stopped, or one thread held; why (NULL:
+ * that is not told); and the stops of children that it forked. */
+void cli_print_stopped(FILE *out, const struct ip_stop_log *stops, const char *why);
 
 /* " and 3 looks, together 1.2 ms"; nothing if there was none. */
 void cli_print_looks(FILE *out, size_t n, uint64_t ns);

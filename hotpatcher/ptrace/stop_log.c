@@ -4,12 +4,19 @@
  */
 #include "hotpatcher/ptrace/stop_log.h"
 
+#include <string.h>
+
 #include "common/error.h"
 #include "common/units.h"
 
 static uint64_t longer(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
+}
+
+static bool is_child(const char *kind)
+{
+	return kind && !strcmp(kind, "child");
 }
 
 void ip_stop_log_add(struct ip_stop_log *log, const struct ip_stop_record *record)
@@ -20,6 +27,7 @@ void ip_stop_log_add(struct ip_stop_log *log, const struct ip_stop_record *recor
 		return;
 	}
 	log->more++;
+	log->more_own |= !record->held && !is_child(record->kind);
 	log->more_ns = longer(log->more_ns, record->ns);
 }
 
@@ -48,6 +56,7 @@ void ip_stop_log_append(struct ip_stop_log *log, const struct ip_stop_log *other
 		ip_stop_log_add(log, &record);
 	}
 	log->more += other->more;
+	log->more_own |= other->more_own && !is_child(kind);
 	log->more_ns = longer(log->more_ns, other->more_ns);
 	log->ns += other->ns - listed;
 	ip_stop_looks_add(&log->looks, &other->looks);
@@ -66,6 +75,35 @@ uint64_t ip_stop_log_longest(const struct ip_stop_log *log)
 	for (size_t i = 0; i < log->n; i++)
 		longest = longer(longest, log->items[i].ns);
 	return longest;
+}
+
+void ip_stop_log_split(const struct ip_stop_log *log, struct ip_stop_log *ret_own,
+		       struct ip_stop_log *ret_children)
+{
+	/* Of those that are not listed it is not known which are whose. Without a stop of the
+	 * process itself they are children's: holds are few. */
+	struct ip_stop_log *rest = log->more_own ? ret_own : ret_children;
+
+	ip_stop_log_clear(ret_own);
+	ip_stop_log_clear(ret_children);
+	for (size_t i = 0; i < log->n; i++)
+		ip_stop_log_add(is_child(log->items[i].kind) ? ret_children : ret_own,
+				&log->items[i]);
+	rest->more = log->more;
+	rest->more_ns = log->more_ns;
+	rest->more_own = log->more_own;
+}
+
+bool ip_stop_log_only_held(const struct ip_stop_log *log)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < log->n; i++) {
+		if (!log->items[i].held && !is_child(log->items[i].kind))
+			return false;
+		any |= log->items[i].held;
+	}
+	return any && !log->more_own;
 }
 
 size_t ip_stop_log_failed(const struct ip_stop_log *log)
@@ -100,5 +138,6 @@ void ip_stop_log_clear(struct ip_stop_log *log)
 {
 	log->n = log->more = 0;
 	log->more_ns = log->ns = 0;
+	log->more_own = false;
 	log->looks = (struct ip_stop_looks){0};
 }

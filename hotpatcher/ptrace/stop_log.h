@@ -39,6 +39,7 @@ struct ip_stop_log {
 	size_t n;
 	size_t more;	  /* stops that found no room in items */
 	uint64_t more_ns; /* the length of the longest of those */
+	bool more_own;	  /* one of those was a stop of the process itself: no hold, no child's */
 	uint64_t ns;	  /* of all stops together */
 	struct ip_stop_looks looks;
 };
@@ -59,6 +60,14 @@ void ip_stop_log_move(struct ip_stop_log *log, struct ip_stop_log *other, const 
 
 /* The length of the longest of all stops, in nanoseconds. */
 uint64_t ip_stop_log_longest(const struct ip_stop_log *log);
+
+/* Splits the stops into those of the process itself, holds among them, and those of children that
+ * it forked ("child"). Looks are left out. */
+void ip_stop_log_split(const struct ip_stop_log *log, struct ip_stop_log *ret_own,
+		       struct ip_stop_log *ret_children);
+
+/* Whether no thread was ever stopped but one that was borrowed. */
+bool ip_stop_log_only_held(const struct ip_stop_log *log);
 
 /* The number of stops that changed nothing. */
 size_t ip_stop_log_failed(const struct ip_stop_log *log);

@@ -14,6 +14,8 @@ import pytest
 from iptest import actor as actors
 from iptest import memory
 from iptest.daemon_fixtures import daemon, program, target  # noqa: F401
+from iptest.server import Server
+from test_nostop import copies
 
 TRIES = 20  # on a busy machine no thread may wait just then
 
@@ -120,6 +122,28 @@ def test_nobody_waits(me, programs, targets):
     memory.assert_untouched(target.pid)
     os.kill(target.pid, signal.SIGALRM)
     assert actors.last_words(target.proc).stdout == "good\n"
+
+
+def test_forked_children_are_stopped_and_not_the_process(me, programs, targets):
+    """A child has copies of live sites: these are put back in a stop of the child."""
+    server = Server(me, programs, targets)
+    proc = me.start_iprobe("attach", "--no-stop", server.pid, "-o", me.dir() / "trace")
+    memory.wait_until_live(server.pid, proc)
+    # a child that is forked earlier has the copy of the text as well
+    program = programs.simple("prefork")
+    memory.wait_for("a copy stays", lambda: copies(server, program) == 1)
+    child = server.fork()
+    memory.wait_for("not put back", lambda: not memory.text_differences(child))
+    proc.send_signal(signal.SIGINT)
+    done = actors.last_words(proc)
+    assert done.returncode == 0 and "1 forked process got the NOPs back" in done.stderr, repr(done)
+    length = r"[0-9.]+ [mu]s"
+    assert re.search(
+        rf"; never stopped; one thread held for {length}(, {length})*, "
+        rf"forked children for {length}",
+        done.stderr,
+    ), repr(done)
+    server.finish()
 
 
 def test_somebodys_byte_on_a_page(me, programs, targets):
