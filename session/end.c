@@ -139,6 +139,8 @@ int ip_session_go_idle(struct ip_session *s)
 	if (s->live && ip_target_alive(s->target)) {
 		ret = restore_all(s);
 		s->live = ret < 0;
+		if (ret == 0 && ip_target_alive(s->target))
+			ip_session_unmap_copies(s, "detach");
 		/* a target that ends has lost its memory some time before its end is seen */
 		if (ret < 0 && (!ip_target_alive(s->target) || ip_target_image_is_gone(s->target)))
 			ret = 0;

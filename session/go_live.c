@@ -40,6 +40,8 @@ static int restore_leftovers(struct ip_session *s, const struct ip_modules *modu
 		      : ip_restore(s->target, modules, s->options->max_stop_ns, &result);
 	ip_area_unlock_patch(s->area);
 	s->all_idle = ret == 0 && result.all_idle;
+	if (!s->options->no_stop && result.stops.n)
+		ip_session_tell_why(s, "it had live sites before");
 	/* there may be no trace yet */
 	if (!s->options->no_stop)
 		ip_stop_log_append(&ip_stops_of(s->target)->log, &result.stops, "leftovers");

@@ -8,6 +8,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/notice.h"
 #include "hotpatcher/patch/remap.h"
 #include "hotpatcher/patch/restore.h"
 #include "hotpatcher/plan/plan_conflicts.h"
@@ -172,6 +173,20 @@ int ip_session_remap_change(struct ip_session *s, const struct ip_change *change
 	s->remap_wait_ns = 0;
 	s->summary->remapped.changes++;
 	return 1;
+}
+
+void ip_session_unmap_copies(struct ip_session *s, const char *kind)
+{
+	struct ip_stop_record stop = {.kind = kind, .threads = 1, .held = true};
+	struct ip_remap_hold held;
+	int done = ip_remap_clean(s->target, &held);
+
+	stop.ns = held.ns;
+	stop.tsc = held.tsc;
+	if (held.ns)
+		ip_session_add_stop(s, &stop);
+	if (done < 0 && ip_target_alive(s->target) && !ip_target_image_is_gone(s->target))
+		ip_notice("%s; a copy of text stays mapped, which nobody uses", ip_error_message());
 }
 
 int ip_session_remap_idle(struct ip_session *s, const struct ip_modules *modules, const char *kind,

@@ -10,6 +10,7 @@
  *     stop gathers the former, and a child that is forked between two pieces has some sites live.
  *   - The process is the caller's own business: a worker of iprobed must look at the rights of
  *     each thread while all stand (delegation.h).
+ *   - The program has 64 bits, and the kernel can move text (Linux 5.13).
  *   - All sites can be switched, in a few pieces, and a thread can be borrowed at once.
  *
  * In all other cases the session stops the process, and its summary tells the reason.
@@ -20,6 +21,7 @@
 #include "hotpatcher/inject/runtime_wake.h"
 #include "hotpatcher/inject/thread_areas.h"
 #include "hotpatcher/patch/remap.h"
+#include "hotpatcher/patch/remap_limits.h"
 #include "hotpatcher/patch/restore.h"
 #include "hotpatcher/process/shared_mm.h"
 #include "hotpatcher/ptrace/stops.h"
@@ -52,6 +54,10 @@ const char *ip_session_why_stop(const struct ip_session *s, const struct ip_modu
 		return "iprobed looks at each thread";
 	if (s->options->follow_fork)
 		return "forked children are recorded";
+	if (s->target->arch->bits != 64)
+		return "it is a 32-bit program";
+	if (!ip_remap_limits_kernel_can())
+		return "this kernel cannot move text";
 	if (!ip_thread_areas_are_registered(s->target))
 		return "the C library has not registered each thread";
 	if (shares_memory(s->target))
@@ -67,6 +73,12 @@ const char *ip_session_why_stop(const struct ip_session *s, const struct ip_modu
 	else
 		*ret = remap;
 	return why;
+}
+
+void ip_session_tell_why(struct ip_session *s, const char *why)
+{
+	if (s->options->may_switch && !s->summary->stopped_why)
+		s->summary->stopped_why = why;
 }
 
 /* Some pieces may be live: they are put back, so that the stop finds what was planned. */
@@ -86,15 +98,18 @@ int ip_session_try_switch(struct ip_session *s, const struct ip_plan *plan,
 	struct ip_remap_result remapped = {0};
 	struct ip_remap_plan *remap = NULL;
 	struct ip_patch_result live = {0};
+	const char *why;
 	int done;
 
 	s->switched = false;
-	/* of another image, or where a library came: the recording has begun */
+	/* of another image, or tried before */
 	if (s->live || s->summary->recorded || ip_target_refresh(s->target) < 0)
 		return 0;
-	s->summary->stopped_why = ip_session_why_stop(s, &s->modules, plan, &remap);
-	if (!remap)
+	why = ip_session_why_stop(s, &s->modules, plan, &remap);
+	if (!remap) { /* a reason also for what was put back before */
+		s->summary->stopped_why = why;
 		return 0;
+	}
 	s->live = true; /* from here on: even after a failure the sites must be put back */
 	done = ip_remap_apply(remap, s->area->header->session, FIND_NS, &remapped);
 	ip_remap_destroy(remap);
@@ -104,18 +119,22 @@ int ip_session_try_switch(struct ip_session *s, const struct ip_plan *plan,
 		*result = live;
 		return 1;
 	}
-	s->summary->stopped_why = "no thread could be borrowed at once";
+	s->summary->stopped_why = remapped.why;
 	s->all_idle = false;
+	/* the search for a thread was short: its pages may be staged yet */
+	ip_session_unmap_copies(s, "attach");
 	return remapped.begun ? put_back(s) : 0;
 }
 
 bool ip_session_switch_idle(struct ip_session *s, struct ip_patch_result *result)
 {
+	if (!s->switched)
+		ip_session_tell_why(s, "its recording had begun"); /* if no other reason was told */
 	if (!s->switched || ip_follow_dlopen_refresh(s) < 0)
 		return false;
 	if (ip_session_remap_idle(s, &s->modules, "detach", FIND_NS, result) == 0)
 		return true;
 	if (ip_target_alive(s->target))
-		s->summary->stopped_why = "pages could not be switched back";
+		ip_session_tell_why(s, "pages could not be switched back");
 	return false;
 }

@@ -262,6 +262,9 @@ int ip_session_remap_change(struct ip_session *s, const struct ip_change *change
  * is less than IP_REMAP_FIND_NS, it is tried once. Notes the holds. 0, or -1 with an error. */
 int ip_session_remap_idle(struct ip_session *s, const struct ip_modules *modules, const char *kind,
 			  uint64_t find_ns, struct ip_patch_result *result);
+/* Unmaps the copies of text that changes without a stop have left where they found no thread in
+ * time; a notice says so if there is none now either. Notes the hold. */
+void ip_session_unmap_copies(struct ip_session *s, const char *kind);
 /* Fills in *result as a stop would, except for the length, and notes each hold as a stop. */
 void ip_session_note_holds(struct ip_session *s, const char *kind,
 			   const struct ip_remap_result *remapped, struct ip_patch_result *result);
@@ -272,6 +275,8 @@ bool ip_session_tells_open_calls(const struct ip_session *s, const struct ip_pla
  * and *ret is how it can be switched, which the caller destroys. */
 const char *ip_session_why_stop(const struct ip_session *s, const struct ip_modules *modules,
 				const struct ip_plan *plan, struct ip_remap_plan **ret);
+/* may_switch: notes why the process was stopped all the same; of several reasons the first. */
+void ip_session_tell_why(struct ip_session *s, const char *why);
 /* Makes the plan live without a stop. 1: done; 0: a stop is needed, and nothing is live; -1 with an
  * error. The patch lock must be held. */
 int ip_session_try_switch(struct ip_session *s, const struct ip_plan *plan,

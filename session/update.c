@@ -122,6 +122,8 @@ static int apply(struct ip_session *s, const struct ip_plan_diff *d,
 	done = ip_stop_batches_apply(s->target, changes, n, o->max_stop_ns, gate,
 				     (struct ip_stop_batches_tries){IP_SESSION_TRIES, false},
 				     result);
+	if (result->stops.n && !o->child)
+		ip_session_tell_why(s, "what is recorded was changed");
 	if (done < 0) {
 		ret->partial = result->stops.n > 0;
 		ret->transient = result->transient && !ret->partial;

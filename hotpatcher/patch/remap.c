@@ -25,6 +25,8 @@
  * found */
 #define AGAIN 4
 
+#define NO_THREAD "no thread could be borrowed at once"
+
 static void note_hold(struct ip_remap_result *result, const struct ip_remap_hold *hold)
 {
 	if (!hold->ns)
@@ -89,12 +91,18 @@ static int hold(struct ip_remap_plan *plan, size_t first, size_t n, bool stage, 
 	note_hold(result, &held);
 	ip_stops_of(plan->target)->lender = stage ? held.tid : 0;
 	result->begun |= held.ns && (!stage || alone);
+	if (ret < 0 && !held.ns)
+		result->why = NO_THREAD;
 	if (ret < 0)
 		return held.ns || !ip_target_alive(plan->target) ? -1 : refuse();
 	for (size_t i = 0; i < n; i++) {
 		/* the pages that were moved away did not come back: live sites are idle */
 		result->begun |= stage && plan->pieces[first + i].kind == IP_REMAP_CHANGING &&
 				 pieces[i].error && pieces[i].staged;
+		if (pieces[i].error == EINVAL)
+			result->why = "this kernel cannot move its text";
+		else if (pieces[i].error == ENOMEM)
+			result->why = "its memory is short or limited";
 		if (pieces[i].error == EINVAL)
 			return ip_error("pid %d: this kernel cannot move text at %#lx (Linux 5.13 "
 					"can): leave out --no-stop",
@@ -148,15 +156,17 @@ static int verify(const struct ip_remap_plan *plan, size_t first, size_t n, bool
 		if (same < 0)
 			return -1;
 		result->transient = !same && image != AFTER;
-		if (!same)
-			return image == AFTER
-				       ? ip_error("pid %d: text at %#lx does not hold what was "
-						  "written",
-						  plan->target->pid, p->start)
-				       : ip_error(
-						 "pid %d: text at %#lx was changed by somebody "
-						 "else just now (a debugger, a uprobe?): try again",
-						 plan->target->pid, p->start);
+		if (same)
+			continue;
+		if (image == AFTER) {
+			result->why = "its text does not hold what was written";
+			return ip_error("pid %d: text at %#lx does not hold what was written",
+					plan->target->pid, p->start);
+		}
+		result->why = "somebody else changed its text just now";
+		return ip_error("pid %d: text at %#lx was changed by somebody else just now (a "
+				"debugger, a uprobe?): try again",
+				plan->target->pid, p->start);
 	}
 	return 0;
 }
@@ -250,8 +260,10 @@ int ip_remap_apply(struct ip_remap_plan *plan, int64_t gate_session, uint64_t fi
 	size_t changing = 0;
 	int done;
 
-	*ret = (struct ip_remap_result){
-		.sites = plan->nchanges, .pages = ip_remap_pages(plan), .pieces = plan->npieces};
+	*ret = (struct ip_remap_result){.sites = plan->nchanges,
+					.pages = ip_remap_pages(plan),
+					.pieces = plan->npieces,
+					.why = "its pages could not be switched"};
 	if (ip_remap_check(plan) < 0) /* 2 */
 		return -1;
 	lock = ip_borrow_lock(plan->target->pid);
@@ -259,6 +271,8 @@ int ip_remap_apply(struct ip_remap_plan *plan, int64_t gate_session, uint64_t fi
 		return -1;
 	done = ip_remap_thread_clean(plan->target, find_ns, &held);
 	note_hold(ret, &held);
+	if (done < 0 && !held.ns)
+		ret->why = NO_THREAD;
 	if (done < 0 && !held.ns && ip_target_alive(plan->target))
 		refuse();
 	if (done == 0 && gate_session == 0)

@@ -145,6 +145,7 @@ struct ip_remap_result {
 	uint64_t bare_ns;     /* time for which each piece that changes was idle, on average */
 	bool begun;	      /* after a failure: some pieces may have been switched */
 	bool transient;	      /* after a failure: the change may succeed a moment later */
+	const char *why;      /* after a failure: the reason in a phrase, for a summary */
 };
 
 enum ip_remap_how {
@@ -183,7 +184,8 @@ int ip_remap_check(const struct ip_remap_plan *plan);
 
 /* Steps 2 to 9. gate_session: as for ip_patch_apply(). find_ns: how long to search for a thread
  * each time. 0; -1 with the reason: nothing is staged any more, if a thread could be had for
- * unmapping it; sites of some pieces may be live, and ip_restore() knows them. */
+ * unmapping it as soon (else ip_remap_clean() is for later); sites of some pieces may be live, and
+ * ip_restore() knows them. */
 int ip_remap_apply(struct ip_remap_plan *plan, int64_t gate_session, uint64_t find_ns,
 		   struct ip_remap_result *ret);
 
@@ -192,8 +194,8 @@ int ip_remap_apply(struct ip_remap_plan *plan, int64_t gate_session, uint64_t fi
 int ip_remap_restore(struct ip_target *target, const struct ip_modules *modules,
 		     struct ip_patch_result *ret);
 
-/* Has a thread unmap what an iprobe left that died in a remap. *ret: the hold. 0, also if there was
- * nothing to do; -1 with the reason. */
+/* Has a thread unmap what an iprobe left that died in a remap, or that found no thread in time.
+ * *ret: the hold. 0, also if there was nothing to do; -1 with the reason. */
 int ip_remap_clean(struct ip_target *target, struct ip_remap_hold *ret);
 
 #endif

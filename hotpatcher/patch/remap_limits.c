@@ -5,9 +5,13 @@
  */
 #include "hotpatcher/patch/remap_limits.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mman.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -16,6 +20,10 @@
 #define SPARE_MAPS    64u	   /* mappings that the program itself may make meanwhile */
 #define SPARE_CGROUP  (8ull << 20) /* page tables, and the kernel's records of mappings */
 #define SPARE_MACHINE (64ull << 20)
+
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
 
 /* Returns the number that the file holds; `otherwise` if it cannot be read or holds none
  * ("max"). */
@@ -118,4 +126,22 @@ int ip_remap_limits_check(const struct ip_target *target, size_t mappings, size_
 				"needs %lu: leave it out",
 				target->pid, left, need);
 	return 0;
+}
+
+bool ip_remap_limits_kernel_can(void)
+{
+	_cleanup_close_ int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	void *page = fd < 0 ? MAP_FAILED : mmap(NULL, PAGE_SIZE, PROT_READ, MAP_PRIVATE, fd, 0),
+	     *moved;
+	bool can;
+
+	if (page == MAP_FAILED)
+		return true;
+	/* the address: a hint that the kernel reads, and checks */
+	moved = mremap(page, PAGE_SIZE, PAGE_SIZE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
+	can = moved != MAP_FAILED || errno != EINVAL;
+	if (moved != MAP_FAILED)
+		munmap(moved, PAGE_SIZE);
+	munmap(page, PAGE_SIZE);
+	return can;
 }

@@ -4,13 +4,13 @@
  * thread.
  *
  *   waits read|epoll|epoll_wait|epoll_pwait|poll|nanosleep|select|futex|wait|pause|thread|busy|
- *         seccomp
+ *         turns|seccomp
  *
- * Says "ready" first. read, epoll and thread take what is written to stdin, busy a SIGALRM (or it
- * ends after a minute); all others end by themselves after a second. The last line is "good", or
- * what was wrong. thread: in a thread with the smallest stack there is, in read. busy: in no call
- * at all, checking a random sequence against itself. seccomp: in nanosleep, under a filter that
- * allows everything.
+ * Says "ready" first. read, epoll, turns and thread take what is written to stdin, busy a SIGALRM
+ * (or it ends after a minute); all others end by themselves after a second. The last line is
+ * "good", or what was wrong. thread: in a thread with the smallest stack there is, in read. busy:
+ * in no call at all, checking a random sequence against itself. turns: in read, and in no call from
+ * a SIGUSR1 to a SIGUSR2. seccomp: in nanosleep, under a filter that allows everything.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -96,6 +96,17 @@ static int busy(void)
 	return judge("busy", 1, 0);
 }
 
+static volatile sig_atomic_t calm;
+
+static void on_turn(int number)
+{
+	uint64_t x = 1;
+
+	calm = number == SIGUSR2;
+	while (!calm)
+		x = next(x);
+}
+
 static void *read_one(void *arg)
 {
 	char c = 0;
@@ -124,9 +135,11 @@ int main(int argc, char **argv)
 	if (patience && atoi(patience) > 1)
 		seconds = atoi(patience);
 	signal(SIGALRM, on_alarm);
+	signal(SIGUSR1, on_turn);
+	signal(SIGUSR2, on_turn);
 	puts("ready");
 	fflush(stdout);
-	if (!strcmp(how, "read")) {
+	if (!strcmp(how, "read") || !strcmp(how, "turns")) {
 		return (int)(intptr_t)read_one((void *)how);
 	} else if (!strcmp(how, "epoll")) {
 		struct epoll_event e = {.events = EPOLLIN};

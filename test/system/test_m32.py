@@ -347,6 +347,16 @@ def test_attach_and_detach(actor, programs, targets, rt32):
     target.finish()
 
 
+def test_why_it_is_stopped(me, programs, targets, rt32):
+    """Pages are not switched in 32-bit programs, whatever else would allow it."""
+    target = targets.steady(me, programs.simple("steady", extra=["-m32", "-msse2", "-Wno-psabi"]))
+    options = ["--payload", "count", "--duration", "40ms", "--json", "-o", me.dir() / "trace"]
+    done = me.iprobe("attach", target.pid, *options)
+    assert done.returncode == 0, repr(done)
+    assert done.summary()["stopped_why"] == "it is a 32-bit program", repr(done)
+    target.finish()
+
+
 def test_what_a_killed_iprobe_left_is_put_back(me, programs, targets, rt32):
     target = targets.steady(me, programs.simple("steady", extra=["-m32", "-msse2", "-Wno-psabi"]))
     proc = me.start_iprobe("attach", target.pid, "-o", me.dir() / "trace")

@@ -7,6 +7,7 @@ for that. Where one is needed the summary tells why.
 import json
 import os
 import re
+import resource
 import signal
 
 import pytest
@@ -124,6 +125,83 @@ def test_nobody_waits(me, programs, targets):
     assert actors.last_words(target.proc).stdout == "good\n"
 
 
+@pytest.mark.parametrize("waits_again", [True, False], ids=["then", "later"])
+def test_nobody_waits_for_the_second_hold(me, programs, targets, waits_again):
+    """The copy of the text is unmapped at the end of the session; where nobody waits then either,
+    that is told, and detach does it.
+    """
+    program = programs.simple("waits")
+    target = targets.start(me, [program, "turns"])
+    memory.wait_for("does not wait", lambda: "S" in memory.status_field(target.pid, "State"))
+    # slow between the two holds: time to see the copy, and to have the thread run
+    proc = me.popen(
+        ["strace", "-o", me.dir() / "strace", "-P", f"/proc/{target.pid}/mem"]
+        + ["--trace=pwrite64", "--inject=pwrite64:delay_enter=150000", me.iprobe_path]
+        + ["attach", str(target.pid), "--payload", "count", "-f", "next", "--max-stop", "20s"]
+        + ["--duration", "2s", "--json", "-o", me.dir() / "trace"]
+    )
+    memory.wait_for("no copy", lambda: copies(target, program) == 2, step=0.001)
+    os.kill(target.pid, signal.SIGUSR1)
+    told = "a copy of text stays mapped, which nobody uses"
+    assert told in proc.stderr.readline(), "at the start"
+    assert copies(target, program) == 2
+    if waits_again:
+        os.kill(target.pid, signal.SIGUSR2)
+    done = actors.last_words(proc)
+    summary = done.summary()
+    assert done.returncode == 0, repr(done)
+    assert summary["stopped_why"] == "no thread could be borrowed at once", summary
+    assert held(summary)[0] and False in held(summary), summary
+    assert (told in done.stderr) != waits_again, repr(done)
+    if not waits_again:
+        assert copies(target, program) == 2, repr(done)
+        os.kill(target.pid, signal.SIGUSR2)
+        assert me.iprobe("detach", target.pid).returncode == 0
+    assert copies(target, program) == 1
+    memory.assert_untouched(target.pid)
+    target.say("x")
+    assert actors.last_words(target.proc).stdout == "good\n"
+
+
+def test_an_old_kernel(me, programs, targets):
+    """Linux before 5.13 does not move a file's pages: nobody is held in vain."""
+    target = targets.steady(me, programs.simple("steady"))
+    log = me.dir() / "strace"
+
+    def attach_as(when):
+        done = me.run(
+            ["strace", "-o", log, "--trace=mremap", *when, me.iprobe_path, "attach"]
+            + [str(target.pid), "--payload", "count", "--max-stop", "1s", "--duration", "40ms"]
+            + ["--json", "-o", me.dir() / "trace"]
+        )
+        assert done.returncode == 0, repr(done)
+        return done.summary()
+
+    attach_as([])
+    calls = [line for line in log.read_text().splitlines() if line.startswith("mremap(")]
+    (tried,) = [n for n, line in enumerate(calls, 1) if "MREMAP_DONTUNMAP" in line]
+    summary = attach_as([f"--inject=mremap:error=EINVAL:when={tried}"])
+    assert summary["stopped_why"] == "this kernel cannot move text", summary
+    assert held(summary) == [False] * 2, summary
+    target.finish()
+
+
+def test_little_address_space(me, programs, targets):
+    """A thread can be had, but what it is to do fails: that is what is told."""
+    target = targets.steady(me, programs.simple("steady"))
+    size = int(memory.status_field(target.pid, "VmSize").split()[0]) * 1024
+    _, most = resource.prlimit(target.pid, resource.RLIMIT_AS)
+    resource.prlimit(target.pid, resource.RLIMIT_AS, (size, most))
+    for _ in range(TRIES):
+        summary = attach(me, target, "--overwrite", "--json", "--max-stop", "1s").summary()
+        if summary["stopped_why"] != "no thread could be borrowed at once":
+            break
+    assert summary["stopped_why"] == "its memory is short or limited", summary
+    resource.prlimit(target.pid, resource.RLIMIT_AS, (most, most))
+    memory.assert_untouched(target.pid)
+    target.finish()
+
+
 def test_forked_children_are_stopped_and_not_the_process(me, programs, targets):
     """A child has copies of live sites: these are put back in a stop of the child."""
     server = Server(me, programs, targets)
@@ -144,6 +222,39 @@ def test_forked_children_are_stopped_and_not_the_process(me, programs, targets):
         done.stderr,
     ), repr(done)
     server.finish()
+
+
+def test_after_a_killed_one(me, programs, targets):
+    """Its sites are put back in a stop, and the next session needs none."""
+    target = targets.steady(me, programs.simple("steady"))
+    why = "it had live sites before"
+    for _ in range(TRIES):
+        proc = me.start_iprobe("attach", target.pid, "--stop", "-o", me.dir() / "trace")
+        memory.wait_until_live(target.pid, proc)
+        proc.kill()
+        actors.end(proc)
+        summary = attach(me, target, "--json", "--payload", "count", "--max-stop", "1s").summary()
+        if held(summary).count(True) == 3:
+            break
+        assert summary["stopped_why"] in (why, "no thread could be borrowed at once"), summary
+    assert held(summary).count(False) == 1, summary
+    assert summary["stopped_why"] == why
+    target.finish()
+
+
+def test_resumed(me, programs, targets):
+    """The calls that are open are those of the recording that goes on."""
+    target = targets.steady(me, programs.simple("steady"))
+    trace = me.dir() / "trace"
+    proc = me.start_iprobe("attach", target.pid, "-o", trace)
+    memory.wait_until_live(target.pid, proc)
+    proc.kill()
+    actors.end(proc)
+    done = me.iprobe("attach", target.pid, "--resume", "--duration", "40ms", "--json", "-o", trace)
+    assert done.returncode == 0, repr(done)
+    assert False in held(done.summary()), repr(done)
+    assert done.summary()["stopped_why"] == "its recording had begun", repr(done)
+    target.finish()
 
 
 def test_somebodys_byte_on_a_page(me, programs, targets):
@@ -176,6 +287,10 @@ def test_a_second_attach_changes_it(me, programs, targets):
     proc.send_signal(signal.SIGINT)
     summary = actors.last_words(proc).summary()
     assert False in held(summary), "the change"
+    assert summary["stopped_why"] in (
+        "what is recorded was changed",
+        "no thread could be borrowed at once",
+    ), summary
     memory.assert_untouched(target.pid)
     target.finish()
 
