@@ -4,6 +4,7 @@ The executable bytes of a live process against the files they came from, without
 tools under test.
 """
 
+import collections
 import errno
 import functools
 import os
@@ -135,9 +136,19 @@ def wait_for(what, condition, timeout=20, step=0.005):
 
 def live_text(pid):
     """text_differences() but for what an injection puts behind the code for a moment, where the
-    file has zeros.
+    file has zeros; and for a copy of text that has not taken the place of the text yet.
     """
-    return [difference for difference in text_differences(pid) if any(difference[3])]
+    mapped = executable(pid)
+    found = [difference for difference in text_differences(pid) if any(difference[3])]
+    changed = collections.Counter((path, offset) for path, offset, *_ in found)
+
+    def is_everywhere(path, offset):
+        places = sum(
+            of == path and 0 <= offset - begin < high - low for low, high, begin, of in mapped
+        )
+        return changed[path, offset] >= places
+
+    return [difference for difference in found if is_everywhere(*difference[:2])]
 
 
 def wait_until_live(pid, proc=None, timeout=20):
