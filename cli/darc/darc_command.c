@@ -60,7 +60,7 @@ void cli_darc_command_wait(pid_t pid, const char *functions)
 
 		if (!ip_proc_has_memory(pid))
 			break;
-		if (ip_callees_all(pid, &all) == 0)
+		if (ip_callees_all(pid, &all, NULL) == 0)
 			for (size_t k = 0; k < all.n && !found; k++)
 				found = ip_selection_match(selection, all.names[k], NULL, NULL);
 		ip_callees_clear(&all);

@@ -189,9 +189,7 @@ int cli_darc_handovers_find_live(struct cli_darc_handovers *h, pid_t pid, const 
 		return 0;
 	if (ip_selection_parse(f0, &selection) < 0)
 		return -1;
-	ret = ip_callees_all(pid, &all.functions);
-	if (ret == 0)
-		ret = ip_callees_points(pid, &all.points);
+	ret = ip_callees_all(pid, &all.functions, &all.points);
 	for (size_t i = 0; ret >= 0 && i < h->n; i++) {
 		const char *middle = middle_of(h->texts[i]);
 		_cleanup_free_ char *giver = strndup(h->texts[i], middle - h->texts[i]);

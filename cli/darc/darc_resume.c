@@ -174,7 +174,7 @@ static int check_names(const struct cli_darc_resume *r, pid_t pid)
 {
 	struct cli_darc_sets sets = r->state.sets;
 	struct ip_callees all;
-	int ret = ip_callees_all(pid, &all);
+	int ret = ip_callees_all(pid, &all, NULL);
 
 	for (unsigned i = 0; ret == 0 && i < CLI_DARC_SETS; i++) {
 		const char *key;

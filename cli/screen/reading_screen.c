@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli/screen/screen.h"
+#include "cli/screen/text_output.h"
 #include "cli/trace_args.h"
 #include "common/cleanup.h"
 #include "common/interrupted.h"
@@ -135,25 +136,25 @@ static enum ip_progress_request look(void *context, const struct ip_trace_progre
 	return IP_PROGRESS_SHOW;
 }
 
-/* Makes the table. What prints it knows stdout only: another stream stands there meanwhile. The
- * threads that read print nothing. */
+/* Makes the table. The threads that read print nothing. */
 static void make_table(struct cli_reading_screen *s, void *result)
 {
-	_cleanup_free_ char *text = NULL;
-	size_t lines, columns, size;
-	FILE *out = open_memstream(&text, &size), *terminal = stdout;
+	struct cli_text_output printed;
+	size_t lines, columns;
+	char *text;
 	int done;
 
-	if (!out)
-		return;
 	cli_screen_size(&lines, &columns);
-	stdout = out;
+	if (cli_text_output_begin(&printed) < 0)
+		return;
 	done = s->print(s->context, result, lines);
-	stdout = terminal;
-	if (fclose(out) == 0 && done == 0) {
-		free(s->table);
-		s->table = ip_steal_ptr(text);
+	text = cli_text_output_end(&printed);
+	if (done < 0 || !text) {
+		free(text);
+		return;
 	}
+	free(s->table);
+	s->table = text;
 }
 
 static void show(void *context, const struct ip_trace_progress *p, void *result)

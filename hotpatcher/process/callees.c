@@ -170,36 +170,34 @@ int ip_callees_find(pid_t pid, const char *linker_name, struct ip_callees *ret)
 	return done;
 }
 
-int ip_callees_all(pid_t pid, struct ip_callees *ret)
+static int name_points(const struct ip_call_search *s, struct ip_callees *ret)
 {
-	struct ip_call_search s;
-	int done = ip_call_search_open(pid, &s);
-
-	*ret = (struct ip_callees){0};
-	if (done == 0)
-		done = name_them(&s, false, ret);
-	ip_call_search_clear(&s);
-	return done;
-}
-
-int ip_callees_points(pid_t pid, struct ip_callees *ret)
-{
-	struct ip_call_search s;
-	int done = ip_call_search_open(pid, &s);
 	size_t n = 0, size;
 	uint64_t written = 0;
-	FILE *out;
+	FILE *out = open_memstream(&ret->text, &size);
+	int done = 0;
+
+	if (!out)
+		return ip_error("out of memory");
+	for (size_t i = 0; done == 0 && i < s->modules.n; i++)
+		done = write_points(s, &s->modules.items[i], out, &n, &written);
+	if (fclose(out) != 0)
+		return ip_error("out of memory");
+	return done < 0 ? -1 : sort_names(ret, n);
+}
+
+int ip_callees_all(pid_t pid, struct ip_callees *ret, struct ip_callees *ret_points)
+{
+	struct ip_call_search s;
+	int done = ip_call_search_open(pid, &s);
 
 	*ret = (struct ip_callees){0};
-	out = done == 0 ? open_memstream(&ret->text, &size) : NULL;
-	if (done == 0 && !out)
-		done = ip_error("out of memory");
-	for (size_t i = 0; done == 0 && i < s.modules.n; i++)
-		done = write_points(&s, &s.modules.items[i], out, &n, &written);
-	if (out && fclose(out) != 0)
-		done = ip_error("out of memory");
+	if (ret_points)
+		*ret_points = (struct ip_callees){0};
 	if (done == 0)
-		done = sort_names(ret, n);
+		done = name_them(&s, false, ret);
+	if (done == 0 && ret_points)
+		done = name_points(&s, ret_points);
 	ip_call_search_clear(&s);
 	return done;
 }

@@ -32,11 +32,9 @@ struct ip_callees {
  * an error. */
 int ip_callees_find(pid_t pid, const char *linker_name, struct ip_callees *ret);
 
-/* The same for all functions with probes of the process. */
-int ip_callees_all(pid_t pid, struct ip_callees *ret);
-
-/* The names of all points that a process has. The rest is as above. */
-int ip_callees_points(pid_t pid, struct ip_callees *ret);
+/* The same for all functions with probes of the process; ret_points: the names of all its points,
+ * NULL: they are not wanted. */
+int ip_callees_all(pid_t pid, struct ip_callees *ret, struct ip_callees *ret_points);
 
 void ip_callees_clear(struct ip_callees *callees);
 

@@ -32,21 +32,27 @@ def place(root):
 @pytest.fixture
 def endless(root, programs):
     """Starts programs that go on for ever; ends them."""
-    started = []
+    processes = []
 
     def start(seed):
         program, path = made(programs, seed)
-        started.append(root.popen(["nice", "-n", "-10", path, "-1"]))
-        memory.wait_for(
-            "the program does not start",
-            lambda: os.readlink(f"/proc/{started[-1].pid}/exe") == str(path),
-        )
-        return program, started[-1].pid
+        processes.append(started(root, path, "-1"))
+        return program, processes[-1].pid
 
     yield start
-    for process in started:
+    for process in processes:
         process.kill()
         process.wait()
+
+
+def started(root, *command):
+    """A program that goes first, once it has begun."""
+    process = root.popen(["nice", "-n", "-10", *command])
+    memory.wait_for(
+        "the program does not start",
+        lambda: os.readlink(f"/proc/{process.pid}/exe") == str(command[0]),
+    )
+    return process
 
 
 def is_as_on_disk(actor, pid):
@@ -79,12 +85,8 @@ def test_what_is_seen_decides_nothing(root, programs, place):
     callees are idle, and it would have their time.
     """
     program = programs.simple("own_and_callee")
-    target = root.popen(["nice", "-n", "-10", program])
+    target = started(root, program)
     try:
-        memory.wait_for(
-            "the program does not start",
-            lambda: os.readlink(f"/proc/{target.pid}/exe") == str(program),
-        )
         done = root.iprobe("darc", "-f", "serve", "--json", target.pid, env=place, timeout=120)
         shown = root.iprobe("darc", "-f", "serve", "-q", target.pid, env=place, timeout=120)
     finally:
@@ -102,13 +104,9 @@ def test_usual_calls_are_shifted(root, programs, place):
     long as in the profile any more. The file of the search knows that they are counted otherwise.
     """
     program, kept = programs.simple("shifted_usual"), root.dir() / "kept.json"
-    target = root.popen(["nice", "-n", "-10", program])
+    target = started(root, program)
     words = ("darc", "-f", "serve", "--json", "--duration", "40s", "--resume", kept, target.pid)
     try:
-        memory.wait_for(
-            "the program does not start",
-            lambda: os.readlink(f"/proc/{target.pid}/exe") == str(program),
-        )
         done = root.iprobe(*words, env=place, timeout=120)
         options = json.loads(kept.read_text())["options"]
         resumed = root.iprobe(*words, env=place, timeout=120)
@@ -128,13 +126,9 @@ def test_usual_calls_are_shifted(root, programs, place):
 def test_stops_in_vain(root, programs, place):
     """A thread cannot be stopped most of the time: changes are tried until they are made."""
     program = programs.simple("late_thread")
-    target = root.popen([program])
+    target = started(root, program)
     search = None
     try:
-        memory.wait_for(
-            "the program does not start",
-            lambda: os.readlink(f"/proc/{target.pid}/exe") == str(program),
-        )
         search = root.popen(
             [root.iprobe_path, "darc", "-f", "serve", "--json", target.pid],
             stdout=subprocess.PIPE,

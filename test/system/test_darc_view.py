@@ -14,19 +14,14 @@ import pytest
 
 from iptest import memory
 from iptest.terminal import Terminal
-from test_darc_live import is_as_on_disk
+from test_darc_live import is_as_on_disk, started
 
 XTERM = {**os.environ, "TERM": "xterm"}
 
 
 @pytest.fixture
 def serving(root, programs):
-    program = programs.simple("three_ways")
-    target = root.popen(["nice", "-n", "-10", program])
-    memory.wait_for(
-        "the program does not start",
-        lambda: os.readlink(f"/proc/{target.pid}/exe") == str(program),
-    )
+    target = started(root, programs.simple("three_ways"))
     yield target
     target.kill()
     target.wait()

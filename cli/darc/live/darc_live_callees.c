@@ -205,7 +205,7 @@ int cli_darc_live_see(struct cli_darc_live_search *l)
 {
 	struct cli_darc_names others = {0};
 	struct ip_callees all;
-	int added = 0, ret = ip_callees_all(l->options->session.pid, &all);
+	int added = 0, ret = ip_callees_all(l->options->session.pid, &all, NULL);
 
 	for (size_t i = 0; ret >= 0 && i < all.n; i++)
 		if (!cli_darc_names_has(&l->sets.path, all.names[i]) &&

@@ -12,6 +12,7 @@
 
 #include "cli/darc/darc_state.h"
 #include "cli/screen/screen.h"
+#include "cli/screen/text_output.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/interrupted.h"
@@ -136,43 +137,16 @@ static void take_text(struct cli_darc_view *v, char *text, bool found)
 	show(v);
 }
 
-/* What prints knows stdout only: another stream stands there meanwhile. */
-struct printed {
-	FILE *terminal;
-	char *text;
-	size_t size;
-};
-
-static int begin_text(struct printed *p)
-{
-	FILE *out = open_memstream(&p->text, &p->size);
-
-	if (!out)
-		return ip_error("out of memory");
-	p->terminal = stdout;
-	stdout = out;
-	return 0;
-}
-
-/* Returns the text, which the caller frees; NULL with an error. */
-static char *end_text(struct printed *p)
-{
-	FILE *out = stdout;
-
-	stdout = p->terminal;
-	return ip_print_end_text(out, &p->text);
-}
-
 void cli_darc_view_state(struct cli_darc_view *v, const char *document, size_t size)
 {
 	struct cli_darc_state state;
-	struct printed p;
+	struct cli_text_output p;
 	char *text = NULL;
 
 	if (cli_darc_state_read(document, size, "the state of the search", &state) == 0 &&
-	    begin_text(&p) == 0) {
+	    cli_text_output_begin(&p) == 0) {
 		cli_darc_state_text(&state);
-		text = end_text(&p);
+		text = cli_text_output_end(&p);
 	}
 	cli_darc_state_clear(&state);
 	if (text)
@@ -181,14 +155,14 @@ void cli_darc_view_state(struct cli_darc_view *v, const char *document, size_t s
 
 int cli_darc_view_found(struct cli_darc_view *v, const struct cli_darc *d)
 {
-	struct printed p;
+	struct cli_text_output p;
 	char *text;
 	int ret;
 
-	if (begin_text(&p) < 0)
+	if (cli_text_output_begin(&p) < 0)
 		return -1;
 	ret = cli_darc_text(d);
-	text = end_text(&p);
+	text = cli_text_output_end(&p);
 	if (ret < 0 || !text) {
 		free(text);
 		return -1;
