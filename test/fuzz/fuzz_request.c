@@ -35,7 +35,7 @@ static void check(const struct ip_request *r)
 	fuzz_assert(ip_request_fds(r->what) == IP_REQUEST_FDS || !*r->directory);
 	fuzz_assert(ip_request_memory(r) <= IP_REQUEST_MEMORY_MAX);
 	fuzz_assert(!ip_request_kernel(r, &buffer, &optional) || r->what == IP_REQUEST_ATTACH ||
-		    r->what == IP_REQUEST_KERNEL);
+		    r->what == IP_REQUEST_TOP || r->what == IP_REQUEST_KERNEL);
 	fuzz_assert(buffer <= IP_REQUEST_KERNEL_BUFFER_MAX);
 	fuzz_assert(r->what == IP_REQUEST_ATTACH || !r->member);
 	fuzz_assert(ip_request_fds(r->what) ==

@@ -33,6 +33,7 @@ SEEDS = [
     "iprobe 1\nsnapshot 3\noption --output=/a:@b\n",
     "iprobe 1\nsnapshot 3\noption --output=a\n",
     "iprobe 1\ntop 3\noption --batch\noption --delay=1s\noption --sort=p99\noption --limit=3\n",
+    "iprobe 1\ntop 3\noption --kernel\noption --kernel-buffer=1M\n",
     "iprobe 1\nfperf 3\noption --events=task-clock\noption --budget=2%\noption --csv\noption "
     "--functions=a\n",
     "iprobe 1\ntop 3\nleave\n",
