@@ -65,6 +65,7 @@ static const struct {
 	{"sample", BIT(ATTACH), true},
 	{"start-on", BIT(ATTACH), true},
 	{"stop-on", BIT(ATTACH), true},
+	{"within", BIT(ATTACH), true},
 	{"tid", BIT(ATTACH), true},
 	{"thread", BIT(ATTACH), true},
 	{"callsite", BIT(ATTACH), false},

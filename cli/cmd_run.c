@@ -54,6 +54,7 @@ static const char help[] =
 	"      --sample N[:SEL]  one call in N of each function (of SEL's); repeatable\n"
 	"      --start-on F[:N]  record nothing before function F is called (for the Nth time)\n"
 	"      --stop-on F[:N]   end when function F is called (for the Nth time)\n"
+	"      --within SEL      record what these functions call, and nothing else\n"
 	"      --tid LIST        these threads only; --thread GLOB,... by name\n"
 	"      --callsite        record where each call comes from\n"
 	"      --overwrite       keep the newest events only, in the rings, until the end or "

@@ -4,6 +4,7 @@
  * the session begins before that. No system call is made if self.h knows where threads' ids are.
  */
 #include "runtime/arch/cpu.h"
+#include "runtime/flow.h"
 #include "runtime/meters.h"
 #include "runtime/ring.h"
 #include "runtime/rt.h"
@@ -112,6 +113,7 @@ struct ip_slot *rt_claim_slot(void)
 		slot->pid = pid;
 		slot->block = 0;
 		rt_blocks[i] = NULL;
+		rt_flows[i].base = rt_flows[i].last = 0;
 		if (slot->modes & IP_MODE_PAYLOADS)
 			rt_meters_take(slot);
 		slot->session = slot->modes & IP_MODES_MARKED ? session | IP_SESSION_MARK : session;

@@ -5,7 +5,8 @@
  *   1. A thread that the user has not chosen (--tid, --thread) records nothing.
  *   2. Nothing is recorded before a function has been called a given number of times (--start-on),
  *      and nothing after that for another one (--stop-on).
- *   3. A call is left out if it is too deep (--depth), if sampling does not choose it (--sample),
+ *   3. Nothing is recorded outside of functions that are named (--within): flow.h.
+ *   4. A call is left out if it is too deep (--depth), if sampling does not choose it (--sample),
  *      if its condition is not true (--when), or if it is too short (--min-duration). Its entry and
  * its exit are treated alike: the decision at the entry stands in a stack of frames, where the exit
  * finds it. How long a call lasts cannot be known at its entry. So the entry is held back. It is
@@ -35,6 +36,7 @@
 #include "common/elf/probe_list.h"
 #include "common/trace/trace_format.h"
 #include "runtime/arch/cpu.h"
+#include "runtime/flow.h"
 #include "runtime/frames.h"
 #include "runtime/payload.h"
 
@@ -371,7 +373,7 @@ static void leave_call(struct ip_slot *slot, struct memory *m, const struct rt_e
 		rt_put(slot, event, 0);
 }
 
-/* Step 3. */
+/* Step 4. */
 static void filter_event(struct ip_slot *slot, struct memory *m, const struct rt_event *event)
 {
 	uint32_t n = m->n = depth_of(m);
@@ -460,26 +462,17 @@ static inline int is_silent(const struct ip_slot *slot)
 	return *(volatile uint32_t *)&slot->wanted != IP_SLOT_WANTED;
 }
 
-void rt_careful(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t sp,
-		const struct rt_payload *payload, int out)
+/* Steps 4 and those behind it, for a hook at sp. */
+static void record_event(struct ip_slot *slot, uint64_t sp, struct rt_event *event)
 {
 	struct ip_filters *f = rt_filters;
-	struct rt_event event = {
-		.sp = sp, .number = number, .kind = kind, .payload = payload, .out = out};
-	struct memory *m;
+	struct memory *m = memory_of(slot);
 
-	if (is_silent(slot) || !is_time(number, kind)) {
-		leave_out(slot);
-		return;
-	}
-	if (f->callsite && kind == IP_PROBE_ENTRY)
-		event.caller = rt_call_site(rule_of(number).flags, rule_of(number).frame, sp);
-	m = memory_of(slot);
 	if (slot->guard && rt_is_nested(slot, sp)) {
 		if (!f->frames)
-			rt_put(slot, &event, 1);
+			rt_put(slot, event, 1);
 		else if (m || (m = take_memory(slot)))
-			queue(slot, m, &event);
+			queue(slot, m, event);
 		else
 			cpu_increment_local(&slot->lost);
 		return;
@@ -489,7 +482,7 @@ void rt_careful(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t s
 	slot->guard = sp;
 	cpu_store_order();
 	if (!f->frames) {
-		rt_put(slot, &event, 0);
+		rt_put(slot, event, 0);
 		cpu_store_order();
 		slot->guard = 0;
 		return;
@@ -499,9 +492,9 @@ void rt_careful(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t s
 	if (m) {
 		do { /* what a handler queues after the clock was read is later */
 			take_queue(slot, m);
-			event.time = rt_stamp(slot);
+			event->time = rt_stamp(slot);
 		} while (!is_queue_empty(slot));
-		filter_event(slot, m, &event);
+		filter_event(slot, m, event);
 	} else {
 		cpu_increment_local(&slot->lost);
 	}
@@ -517,4 +510,33 @@ void rt_careful(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t s
 		slot->guard = sp;
 		cpu_store_order();
 	}
+}
+
+/* Step 3. */
+static int is_within(struct ip_slot *slot, const struct rt_event *event)
+{
+	struct rt_event gone;
+	int within;
+
+	if (!(slot->modes & IP_MODE_WITHIN))
+		return 1;
+	within = rt_is_within(slot, event, &gone);
+	if (gone.number)
+		record_event(slot, event->sp, &gone);
+	return within;
+}
+
+void rt_careful(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t sp,
+		const struct rt_payload *payload, int out)
+{
+	struct rt_event event = {
+		.sp = sp, .number = number, .kind = kind, .payload = payload, .out = out};
+
+	if (is_silent(slot) || !is_time(number, kind) || !is_within(slot, &event)) {
+		leave_out(slot);
+		return;
+	}
+	if (rt_filters->callsite && kind == IP_PROBE_ENTRY)
+		event.caller = rt_call_site(rule_of(number).flags, rule_of(number).frame, sp);
+	record_event(slot, sp, &event);
 }

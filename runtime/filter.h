@@ -16,6 +16,16 @@ struct rt_event {
 	uint32_t out;			  /* 1: the condition of --when is not true */
 };
 
+/* The rule of a function; one that has none, or whose number is out of bounds: all 0. */
+static inline struct ip_filter_rule rule_of(uint32_t number)
+{
+	static const struct ip_filter_rule none;
+
+	return number < rt_filters->nrules && number < *(volatile uint32_t *)&rt_nrules
+		       ? *(volatile struct ip_filter_rule *)&rt_rules[number]
+		       : none;
+}
+
 /* Handles one event of a thread whose session is careful (filter.c). out: as in struct rt_event. */
 void rt_careful(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t sp,
 		const struct rt_payload *payload, int out);

@@ -14,6 +14,7 @@
 
 #include "common/elf/probe_list.h"
 #include "runtime/arch/cpu.h"
+#include "runtime/filter.h"
 #include "runtime/ring.h"
 #include "runtime/rt.h"
 
@@ -75,15 +76,6 @@ struct memory {
 };
 
 _Static_assert(sizeof(struct memory) <= IP_SUBBUF_SIZE, "one sub-buffer");
-
-static inline struct ip_filter_rule rule_of(uint32_t number)
-{
-	static const struct ip_filter_rule none;
-
-	return number < rt_filters->nrules && number < *(volatile uint32_t *)&rt_nrules
-		       ? *(volatile struct ip_filter_rule *)&rt_rules[number]
-		       : none;
-}
 
 /* The number that all parts and instances of one function share. */
 static inline uint32_t group_of(uint32_t number)

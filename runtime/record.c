@@ -59,6 +59,7 @@
 #include "common/trace/trace_format.h"
 #include "runtime/arch/cpu.h"
 #include "runtime/filter.h"
+#include "runtime/flow.h"
 #include "runtime/meters.h"
 #include "runtime/ring.h"
 #include "runtime/rt.h"
@@ -75,11 +76,17 @@ _Static_assert(offsetof(struct ip_rt_private, place_last) == PRIVATE_PLACE_LAST 
 		       IP_SESSION_MARK == SESSION_MARK && IP_MODE_CAREFUL == MODE_CAREFUL &&
 		       IP_MODE_COARSE == MODE_COARSE && IP_MODE_PAYLOADS == MODE_PAYLOADS &&
 		       IP_MODE_MONOTONIC == MODE_MONOTONIC && IP_MODE_SITES == MODE_SITES &&
+		       IP_MODE_WITHIN == MODE_WITHIN && IP_MODE_ALONE == MODE_ALONE &&
+		       offsetof(struct ip_slot, filtered) == SLOT_FILTERED &&
 		       offsetof(struct ip_filters, nrules) == FILTERS_NRULES &&
 		       sizeof(struct ip_filter_rule) == 1 << RULE_SHIFT &&
 		       offsetof(struct ip_filter_rule, frame) == RULE_FRAME &&
 		       offsetof(struct ip_filter_rule, flags) == RULE_FLAGS &&
-		       IP_RULE_SITE == RULE_SITE &&
+		       sizeof(struct rt_flow) == 1 << FLOW_SHIFT &&
+		       offsetof(struct rt_flow, base) == FLOW_BASE &&
+		       offsetof(struct rt_flow, sp) == FLOW_SP &&
+		       offsetof(struct rt_flow, last) == FLOW_LAST && IP_RULE_SITE == RULE_SITE &&
+		       IP_RULE_WITHIN == RULE_WITHIN &&
 		       sizeof(struct ip_subbuf) == 1 << SUBBUF_DESCRIPTOR_SHIFT &&
 		       offsetof(struct ip_subbuf, surplus) == SUBBUF_SURPLUS &&
 		       IP_PAYLOAD_HEAD + 1 == SITE_WORDS &&

@@ -100,6 +100,8 @@ int ip_session_begin_area(struct ip_session *s, struct ip_area *area, const stru
 		.modes = (s->options->coarse ? IP_MODE_COARSE : 0) |
 			 (ip_filters_any(&s->options->filters) ? IP_MODE_CAREFUL : 0) |
 			 (ip_filters_are_sites(&s->options->filters) ? IP_MODE_SITES : 0) |
+			 (s->options->filters.within.name ? IP_MODE_WITHIN : 0) |
+			 (ip_filters_are_within(&s->options->filters) ? IP_MODE_ALONE : 0) |
 			 (ip_clock_selected() == IP_CLOCK_MONOTONIC ? IP_MODE_MONOTONIC : 0) |
 			 (s->options->overwrite ? IP_MODE_OVERWRITE : 0)};
 

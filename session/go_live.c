@@ -202,7 +202,7 @@ static int make_live(struct ip_session *s, struct ip_patch_result *result)
 static bool leaves_out_exits(const struct ip_filter_options *o)
 {
 	return o->depth || o->min_duration_ns || o->nsamples || o->start.name || o->names ||
-	       ip_filters_has_conditions(o);
+	       o->within.name || ip_filters_has_conditions(o);
 }
 
 /* A program that iprobe run has just made has no open calls. Where old events are overwritten, or

@@ -91,6 +91,7 @@ static const struct {
 	{"sample", "a number, such as 100 for one call in 100"},
 	{"start-on", "the name of a function"},
 	{"stop-on", "the name of a function"},
+	{"within", "the name of a function, or a selection as -f has it"},
 	{"depth", "a number of levels"},
 	{"rotate", "a number of pieces"},
 	{"limit", "a number"},

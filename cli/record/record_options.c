@@ -54,6 +54,7 @@ enum {
 	OPT_SAMPLE,
 	OPT_START_ON,
 	OPT_STOP_ON,
+	OPT_WITHIN,
 	OPT_TID,
 	OPT_THREAD,
 	OPT_CALLSITE,
@@ -100,6 +101,7 @@ static const struct option long_options[] = {
 	{"sample", required_argument, NULL, OPT_SAMPLE},
 	{"start-on", required_argument, NULL, OPT_START_ON},
 	{"stop-on", required_argument, NULL, OPT_STOP_ON},
+	{"within", required_argument, NULL, OPT_WITHIN},
 	{"tid", required_argument, NULL, OPT_TID},
 	{"thread", required_argument, NULL, OPT_THREAD},
 	{"callsite", no_argument, NULL, OPT_CALLSITE},
@@ -279,6 +281,9 @@ static int parse_filter(int option, const char *text, struct ip_session_options 
 	case OPT_STOP_ON:
 		session->own = "--stop-on";
 		return ip_filter_parse_trigger(text, &f->stop);
+	case OPT_WITHIN:
+		session->own = "--within";
+		return ip_filter_parse_within(text, &f->within);
 	case OPT_TID:
 		session->own = "--tid";
 		f->tids = text;
@@ -504,6 +509,7 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 		case OPT_SAMPLE:
 		case OPT_START_ON:
 		case OPT_STOP_ON:
+		case OPT_WITHIN:
 		case OPT_TID:
 		case OPT_THREAD:
 		case OPT_CALLSITE:
@@ -666,7 +672,8 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 	if (!ret->session.kernel.buffer)
 		ret->session.kernel.buffer = CLI_KERNEL_BUFFER;
 	if (add_trigger(&ret->session, ret->session.filters.start.name) < 0 ||
-	    add_trigger(&ret->session, ret->session.filters.stop.name) < 0)
+	    add_trigger(&ret->session, ret->session.filters.stop.name) < 0 ||
+	    add_trigger(&ret->session, ret->session.filters.within.name) < 0)
 		return cli_fail();
 	for (size_t i = 0; ret->session.overwrite && i < ret->session.until.n; i++)
 		if (!named_before(&ret->session.until, i) &&

@@ -155,7 +155,13 @@ struct ip_area_header {
 #define IP_MODE_MONOTONIC 16u
 /* with IP_MODE_CAREFUL: for call sites alone. Hooks record these in line, as the runtime's
  * arch/ARCH/record_paths.S tells; one that does not know this mode goes through C */
-#define IP_MODE_SITES	32u
+#define IP_MODE_SITES 32u
+/* with IP_MODE_CAREFUL: a thread records within functions with IP_RULE_WITHIN alone
+ * (runtime/flow.h) */
+#define IP_MODE_WITHIN 64u
+/* with IP_MODE_WITHIN: there is nothing else to be careful for. Hooks do it in line as for
+ * IP_MODE_SITES */
+#define IP_MODE_ALONE	128u
 #define IP_MODES_MARKED (IP_MODE_CAREFUL | IP_MODE_COARSE | IP_MODE_PAYLOADS | IP_MODE_MONOTONIC)
 
 #define IP_SESSION_MARK		  0x80000000u /* no session's number has this bit */

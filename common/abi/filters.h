@@ -50,6 +50,8 @@ struct ip_filter_rule {
 #define IP_RULE_SILENT 128u
 /* the second number of a function: its tail exits lead to functions whose exits are live */
 #define IP_RULE_JUMP 64u
+/* with IP_MODE_WITHIN: what this function calls is recorded, and nothing else */
+#define IP_RULE_WITHIN 256u
 
 _Static_assert(sizeof(struct ip_filter_rule) == 16, "ABI");
 

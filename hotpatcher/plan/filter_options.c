@@ -64,6 +64,20 @@ int ip_filter_parse_trigger(const char *text, struct ip_filter_trigger *ret)
 	return ip_selection_parse(ret->name, &ret->selection);
 }
 
+int ip_filter_parse_within(const char *text, struct ip_filter_trigger *ret)
+{
+	free(ret->name);
+	ip_selection_destroy(ret->selection);
+	*ret = (struct ip_filter_trigger){.name = *text ? strdup(text) : NULL};
+	if (!ret->name)
+		return *text ? ip_error("out of memory")
+			     : ip_error("--within needs the name of a function");
+	/* it comes from another user, too: no files are opened */
+	return ip_selection_parse_names(text, &ret->selection) < 0
+		       ? ip_error_prefix("--within %s", text)
+		       : 0;
+}
+
 /* Reads the next id in a list of thread ids. Returns the rest of the list; NULL at its end. *ret: 0
  * if it is no id. */
 const char *ip_filters_next_tid(const char *text, uint32_t *ret)
@@ -100,7 +114,9 @@ void ip_filter_options_clear(struct ip_filter_options *options)
 	ip_selection_destroy(options->start.selection);
 	free(options->stop.name);
 	ip_selection_destroy(options->stop.selection);
-	options->start = options->stop = (struct ip_filter_trigger){0};
+	free(options->within.name);
+	ip_selection_destroy(options->within.selection);
+	options->start = options->stop = options->within = (struct ip_filter_trigger){0};
 }
 
 bool ip_filters_has_conditions(const struct ip_filter_options *o)
@@ -108,7 +124,7 @@ bool ip_filters_has_conditions(const struct ip_filter_options *o)
 	return o->requests && ip_value_requests_any(o->requests, IP_REQUEST_WHEN);
 }
 
-/* Whether anything is left out. */
+/* Whether anything is left out besides what lies within no function of --within. */
 static bool leaves_out(const struct ip_filter_options *o)
 {
 	return o->depth || o->min_duration_ns || o->nsamples || o->start.name || o->stop.name ||
@@ -117,12 +133,17 @@ static bool leaves_out(const struct ip_filter_options *o)
 
 bool ip_filters_any(const struct ip_filter_options *o)
 {
-	return o->callsite || leaves_out(o);
+	return o->callsite || o->within.name || leaves_out(o);
 }
 
 bool ip_filters_are_sites(const struct ip_filter_options *o)
 {
-	return o->callsite && !leaves_out(o);
+	return o->callsite && !o->within.name && !leaves_out(o);
+}
+
+bool ip_filters_are_within(const struct ip_filter_options *o)
+{
+	return o->within.name && !o->callsite && !leaves_out(o);
 }
 
 void ip_filters_describe(const struct ip_filter_options *o,
@@ -153,6 +174,10 @@ void ip_filters_describe(const struct ip_filter_options *o,
 	}
 	if (o->stop.name) {
 		snprintf(text, sizeof(text), "stop-on %s:%u", o->stop.name, o->stop.calls);
+		tell(data, text);
+	}
+	if (o->within.name) {
+		snprintf(text, sizeof(text), "within %s", o->within.name);
 		tell(data, text);
 	}
 	if (o->tids) {

@@ -25,6 +25,11 @@ int ip_filters_begin(const struct ip_filter_options *o, struct ip_area *area,
 	memset(f, 0, sizeof(*f));
 	if (!ip_filters_any(o))
 		return 0;
+	/* an older one would record everything */
+	if (o->within.name && !(target->anchor.fperf_abi & IP_RT_KNOWS_WITHIN))
+		return ip_error("pid %d: the runtime in it is that of an older iprobe, which does "
+				"not know --within: start the process anew",
+				target->pid);
 	if (ip_filters_begin_threads(o, f, target) < 0)
 		return -1;
 	hz = ip_clock_hz(start, &now, 2000000);
@@ -92,6 +97,8 @@ static struct ip_filter_rule rule_for(const struct ip_filter_options *o,
 		rule.flags |= IP_RULE_START;
 	if (o->stop.name && matches(o->stop.selection, f))
 		rule.flags |= IP_RULE_STOP;
+	if (o->within.name && matches(o->within.selection, f))
+		rule.flags |= IP_RULE_WITHIN;
 	if (f->inlined && !f->jumps)
 		rule.flags |= IP_RULE_INLINED | IP_RULE_SITE;
 	if (f->jumps)
@@ -243,7 +250,8 @@ static int check_trigger(const struct ip_filter_trigger *t, const char *option,
 int ip_filters_check(const struct ip_filter_options *o, const struct ip_plan *plan, pid_t pid)
 {
 	return check_trigger(&o->start, "--start-on", plan, pid) < 0 ||
-			       check_trigger(&o->stop, "--stop-on", plan, pid) < 0
+			       check_trigger(&o->stop, "--stop-on", plan, pid) < 0 ||
+			       check_trigger(&o->within, "--within", plan, pid) < 0
 		       ? -1
 		       : 0;
 }

@@ -33,6 +33,8 @@ struct ip_filter_options {
 	} samples[IP_FILTER_SAMPLES];
 	size_t nsamples;
 	struct ip_filter_trigger start, stop;
+	/* functions within which a thread records (its number of calls is not used) */
+	struct ip_filter_trigger within;
 	const char *tids;  /* ids, separated by commas; NULL: all */
 	const char *names; /* globs of threads' names, separated by commas; NULL: all */
 	bool callsite;
@@ -44,6 +46,8 @@ struct ip_filter_options {
  * an error. */
 int ip_filter_parse_sample(struct ip_filter_options *options, const char *text);
 int ip_filter_parse_trigger(const char *text, struct ip_filter_trigger *ret);
+/* "SEL", as -f has it. */
+int ip_filter_parse_within(const char *text, struct ip_filter_trigger *ret);
 int ip_filter_check_tids(const char *text);
 void ip_filter_options_clear(struct ip_filter_options *options);
 
@@ -55,6 +59,8 @@ struct ip_filter_rule *ip_filters_call_sites(const struct ip_plan *plan);
 bool ip_filters_any(const struct ip_filter_options *options);
 /* Returns whether call sites alone make it careful (IP_MODE_SITES). */
 bool ip_filters_are_sites(const struct ip_filter_options *options);
+/* Returns whether to record within functions alone makes it careful (IP_MODE_ALONE). */
+bool ip_filters_are_within(const struct ip_filter_options *options);
 /* Whether any function has a condition (--when). */
 bool ip_filters_has_conditions(const struct ip_filter_options *options);
 

@@ -24,6 +24,12 @@
 #define MODE_PAYLOADS  4
 #define MODE_MONOTONIC 16
 #define MODE_SITES     32
+#define MODE_WITHIN    64
+#define MODE_ALONE     128
+#define CAREFUL_MODES                                                                              \
+	(MODE_CAREFUL | MODE_COARSE | MODE_PAYLOADS | MODE_MONOTONIC | MODE_SITES | MODE_WITHIN |  \
+	 MODE_ALONE)
+#define SLOT_FILTERED 104
 
 /* struct ip_filters, struct ip_filter_rule */
 #define FILTERS_NRULES 24
@@ -31,6 +37,13 @@
 #define RULE_FRAME     12
 #define RULE_FLAGS     14
 #define RULE_SITE      32
+#define RULE_WITHIN    256
+
+/* struct rt_flow */
+#define FLOW_SHIFT 5 /* log2 of its bytes */
+#define FLOW_BASE  0
+#define FLOW_SP	   8
+#define FLOW_LAST  16
 
 /* struct ip_subbuf */
 #define SUBBUF_DESCRIPTOR_SHIFT 5 /* log2 of its bytes */

@@ -410,6 +410,51 @@
 	.endm
 
 	/*
+	 * flow.h: jumps to 2 if the event lies within a function that was named, to 4 if it does
+	 * not, and to 8 where that begins or may end, which C decides. rcx: slot. The process's own
+	 * table says where the thread is; the rules are shared memory, and what they say is checked
+	 * as in C.
+	 */
+	.macro is_within kind, up
+	movq %rcx, %rdi
+	subq rt_slots(%rip), %rdi
+	leaq rt_flows(%rip), %rax
+	shrq $SLOT_SHIFT - FLOW_SHIFT, %rdi
+	addq %rax, %rdi
+	leaq \up(%rsp), %rdx
+	.if \kind == 1
+	/* where the function's return address lies, if the rule tells */
+	movq rt_filters(%rip), %rax
+	cmpl FILTERS_NRULES(%rax), %r11d
+	jae 8f
+	cmpl rt_nrules(%rip), %r11d
+	jae 8f
+	movl %r11d, %eax
+	shlq $RULE_SHIFT, %rax
+	addq rt_rules(%rip), %rax
+	movl RULE_FRAME(%rax), %eax
+	cmpq $0, FLOW_BASE(%rdi)
+	jne 3f
+	testl $RULE_WITHIN << 16, %eax
+	jz 4f
+	jmp 8f
+3:	cmpq FLOW_SP(%rdi), %rdx
+	jae 8f
+	movzwl %ax, %eax
+	addq %rax, %rdx
+	cmpq FLOW_BASE(%rdi), %rdx
+	jae 8f
+	jmp 2b
+	.else
+	cmpq $0, FLOW_BASE(%rdi)
+	je 4f
+	cmpq FLOW_SP(%rdi), %rdx
+	jae 8f
+	jmp 2b
+	.endif
+	.endm
+
+	/*
 	 * At 9: another session, or a session with modes. Coarse time alone comes first. C handles
 	 * filters, but for call sites alone. Then the duty of the number decides. Jumps back to 5
 	 * when it is done, or leaves.
@@ -491,17 +536,24 @@
 4:	testb $MODE_COARSE, SLOT_MODES(%rcx)
 	jz 2b
 	jmp 1b
-	/* a careful session: one of call sites alone has nothing else to look at */
+	/* a careful session: one of call sites alone has nothing else to look at; one that records
+	 * within functions alone looks where the thread is */
 9:	movl SLOT_MODES(%rcx), %edx
-	andl $MODE_CAREFUL | MODE_COARSE | MODE_PAYLOADS | MODE_MONOTONIC | MODE_SITES, %edx
+	andl $CAREFUL_MODES, %edx
 	cmpl $MODE_CAREFUL | MODE_SITES, %edx
-	jne 8f
+	jne 12f
 	.if \kind == 1
 	write_site \up
 	jmp 5b
 	.else
 	jmp 2b
 	.endif
+12:	cmpl $MODE_CAREFUL | MODE_WITHIN | MODE_ALONE, %edx
+	jne 8f
+	is_within \kind, \up
+4:	movq %rdx, FLOW_LAST(%rdi)
+	incq SLOT_FILTERED(%rcx)
+	jmp 5b
 	.endm
 
 	/* 7: gives the guard back: for a hook that comes now, nothing has begun. 6: last_sp has
