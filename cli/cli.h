@@ -21,6 +21,7 @@ int cmd_syscalls(int argc, char **argv);
 int cmd_wait(int argc, char **argv);
 int cmd_trim(int argc, char **argv);
 int cmd_split(int argc, char **argv);
+int cmd_follow(int argc, char **argv);
 int cmd_graph(int argc, char **argv);
 int cmd_hist(int argc, char **argv);
 int cmd_info(int argc, char **argv);

@@ -27,6 +27,8 @@ static const struct {
 	{"list", cmd_list, "the probes of a file or of a running process"},
 	{"run", cmd_run, "run a command and record it from its first instruction"},
 	{"attach", cmd_attach, "record a running process; everything is put back afterwards"},
+	{"follow", cmd_follow,
+	 "record where the flow of control goes from a function, or a moment, on"},
 	{"snapshot", cmd_snapshot,
 	 "write what the rings hold of a session with --overwrite; it goes on"},
 	{"detach", cmd_detach, "put back what any iprobe left live in a process"},

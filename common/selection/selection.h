@@ -55,6 +55,9 @@ bool ip_selection_is_name(const char *text, size_t n);
 int ip_selection_parse(const char *text, struct ip_selection **ret);
 /* The same, but may open no file: @FILE is an error. For texts that come from another user. */
 int ip_selection_parse_names(const char *text, struct ip_selection **ret);
+/* Makes *ret a text that takes away all that the items of text mean: "a,b" is "!a,!b" (malloc'ed).
+ * text: without ! items, and no @FILE. Returns 0, or -1 with an error. */
+int ip_selection_away(const char *text, char **ret);
 void ip_selection_destroy(struct ip_selection *selection);
 
 /* linker_name is never NULL. file and module may be NULL; then file: and lib: items do not match.

@@ -103,6 +103,39 @@ static const char *item_end(const char *p, char *ret_open)
 	return p;
 }
 
+int ip_selection_away(const char *text, char **ret)
+{
+	struct ip_selection *selection;
+	char *out = malloc(2 * strlen(text) + 2), *to = out;
+	char open;
+
+	*ret = NULL;
+	if (!out)
+		return ip_error("out of memory");
+	for (const char *p = text; *text;) {
+		const char *end = item_end(p, &open);
+
+		*to++ = '!';
+		to = mempcpy(to, p, (size_t)(end - p));
+		if (*p == '!') {
+			free(out);
+			return ip_error("%s: what is taken away has no !", text);
+		}
+		if (!*end)
+			break;
+		*to++ = ',';
+		p = end + 1;
+	}
+	*to = 0;
+	if (ip_selection_parse(*text ? out : ",", &selection) < 0) {
+		free(out);
+		return -1;
+	}
+	ip_selection_destroy(selection);
+	*ret = out;
+	return 0;
+}
+
 /* Length of "word:" at the start of an item, without the colon; "word::" does not count. 0: there
  * is none. */
 static size_t prefix_length(const char *item)

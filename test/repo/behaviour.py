@@ -31,6 +31,7 @@ COMMANDS = [
     "export",
     "info",
     "doctor",
+    "follow",
     "snapshot",
     "trim",
     "split",

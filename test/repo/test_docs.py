@@ -22,6 +22,7 @@ COMMANDS = [
     "export",
     "info",
     "doctor",
+    "follow",
     "snapshot",
     "trim",
     "split",

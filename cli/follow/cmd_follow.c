@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * iprobe follow: records where the flow of control goes from an event on. An event is the call of a
+ * function, which each thread makes for itself (--within), or a moment (moment.h), from which on
+ * all threads are recorded. The rest is an attach or a run, whose options it takes, too.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/args/processes.h"
+#include "cli/cli.h"
+#include "cli/follow/moment.h"
+#include "cli/record/attach.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/interrupted.h"
+#include "common/print.h"
+#include "common/proc.h"
+#include "common/selection/selection.h"
+#include "common/units.h"
+
+static const char help[] =
+	"usage: iprobe follow --from FUNC [OPTIONS] PID... | -- COMMAND [ARG...]\n"
+	"       iprobe follow --after T | --on-signal SIG | --on-key KEY | --at-cpu X% "
+	"[OPTIONS] PID | -- COMMAND [ARG...]\n\n"
+	"Records where the flow of control goes from an event on: all calls below a function, or "
+	"of all threads\n"
+	"from a moment on, at which nothing of the process has been touched yet.\n\n"
+	"      --from FUNC       what FUNC calls, in each thread that calls it (a selection as -f "
+	"has it)\n"
+	"      --threads WORD    this (default): threads that call FUNC, while they do; all: all "
+	"threads from its first call on\n"
+	"      --after T         from then on: 500ms, 10s, 2m\n"
+	"      --on-signal SIG   when iprobe gets it: USR1, USR2, HUP, ALRM, CONT, URG, WINCH; the "
+	"next one ends the recording\n"
+	"      --on-key KEY      when the key is pressed on iprobe's terminal\n"
+	"      --at-cpu X%       when the process uses so much of a CPU, over a second\n"
+	"      --until FUNC|T    end when FUNC is called, or after that time (default: until "
+	"Ctrl-C or the end)\n"
+	"      --depth N         not what lies N or more calls deep\n"
+	"      --exclude SEL     not these functions\n"
+	"  -h, --help\n\n"
+	"All other options are those of iprobe attach, or of iprobe run where a COMMAND is "
+	"given.\n";
+
+struct follow {
+	char **words; /* of attach or run */
+	int nwords;
+	int room;
+	struct cli_moment moment;
+	const char *from;
+	bool all_threads;
+	char **command; /* NULL: a process that is there */
+};
+
+static int add(struct follow *f, const char *word)
+{
+	char *copy = strdup(word);
+
+	if (!copy || f->nwords + 1 >= f->room) {
+		free(copy);
+		return ip_error("out of memory");
+	}
+	f->words[f->nwords++] = copy;
+	f->words[f->nwords] = NULL;
+	return 0;
+}
+
+static int add_two(struct follow *f, const char *option, const char *value)
+{
+	return add(f, option) < 0 || add(f, value) < 0 ? -1 : 0;
+}
+
+/* --until: a time has digits alone in front, a condition of attach has a comparison. */
+static int add_until(struct follow *f, const char *text)
+{
+	uint64_t ns;
+
+	if (*text >= '0' && *text <= '9')
+		return ip_parse_duration(text, &ns) < 0 ? -1 : add_two(f, "--duration", text);
+	if (strpbrk(text, "><"))
+		return add_two(f, "--until", text);
+	return add_two(f, "--stop-on", text);
+}
+
+static int add_excluded(struct follow *f, const char *text)
+{
+	_cleanup_free_ char *away = NULL;
+
+	if (ip_selection_away(text, &away) < 0)
+		return ip_error_prefix("--exclude");
+	return add_two(f, "-f", away);
+}
+
+static int take(struct follow *f, const char *name, const char *value)
+{
+	if (!strcmp(name, "from")) {
+		if (f->from)
+			return ip_error("--from: once; a selection names several functions");
+		f->from = value;
+		return 0;
+	}
+	if (!strcmp(name, "threads")) {
+		f->all_threads = !strcmp(value, "all");
+		return f->all_threads || !strcmp(value, "this")
+			       ? 0
+			       : ip_error("--threads %s: this or all", value);
+	}
+	if (!strcmp(name, "after"))
+		return cli_moment_after(value, &f->moment);
+	if (!strcmp(name, "on-signal"))
+		return cli_moment_signal(value, &f->moment);
+	if (!strcmp(name, "on-key"))
+		return cli_moment_key(value, &f->moment);
+	if (!strcmp(name, "at-cpu"))
+		return cli_moment_cpu(value, &f->moment);
+	if (!strcmp(name, "until"))
+		return add_until(f, value);
+	return add_excluded(f, value);
+}
+
+static bool is_own(const char *name, size_t length)
+{
+	static const char *const own[] = {"from",   "threads", "after", "on-signal",
+					  "on-key", "at-cpu",  "until", "exclude"};
+
+	for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
+		if (strlen(own[i]) == length && !strncmp(own[i], name, length))
+			return true;
+	return false;
+}
+
+/* Sorts the words of the command line. Returns -1: go on; else the exit code. */
+static int parse(int argc, char **argv, struct follow *f)
+{
+	for (int i = 1; i < argc && !f->command; i++) {
+		const char *word = argv[i];
+		const size_t length = strncmp(word, "--", 2) ? 0 : strcspn(word + 2, "=");
+		_cleanup_free_ char *name = strndup(word + 2 * (length > 0), length);
+		const char *value = length && word[2 + length] ? word + 3 + length : argv[i + 1];
+
+		if (!name)
+			return ip_error("out of memory"), cli_fail();
+		if (!strcmp(word, "-h") || !strcmp(word, "--help")) {
+			ip_print_lines(stdout, help);
+			return 0;
+		}
+		if (!strcmp(word, "--")) {
+			f->command = argv + i + 1;
+		} else if (!length || !is_own(word + 2, length)) {
+			if (add(f, word) < 0)
+				return cli_fail();
+		} else if (!value) {
+			return cli_usage("follow", "--%s needs an argument", name);
+		} else {
+			if (take(f, name, value) < 0)
+				return cli_usage("follow", "%s", ip_error_message());
+			i += !word[2 + length];
+		}
+	}
+	if (!f->from == (f->moment.kind == CLI_MOMENT_NONE))
+		return cli_usage("follow",
+				 "it needs an event: --from FUNC, --after T, --on-signal SIG, "
+				 "--on-key KEY or --at-cpu X%%%s",
+				 f->from ? "; one of them" : "");
+	if (f->all_threads && !f->from)
+		return cli_usage("follow", "--threads goes with --from: from a moment on all "
+					   "threads are followed");
+	if (f->command && !*f->command)
+		return cli_usage("follow", "no command after --");
+	if (f->from && add_two(f, f->all_threads ? "--start-on" : "--within", f->from) < 0)
+		return cli_fail();
+	return -1;
+}
+
+static int attach(struct follow *f, pid_t started_by_us)
+{
+	struct cli_record_options options;
+	struct ip_service_choice choice;
+	uint64_t started;
+	int next, code, came;
+
+	code = cli_record_parse(f->nwords, f->words, help, true, &options, &next);
+	if (code < 0)
+		code = cli_process_choice(f->nwords, f->words, next, &choice);
+	if (code >= 0)
+		return code;
+	if (f->moment.kind == CLI_MOMENT_NONE)
+		return cli_is_one_process(&choice)
+			       ? cli_attach_one(choice.pids[0], &options, f->nwords, f->words, NULL,
+						NULL)
+			       : cli_attach_service(&choice, &options, f->nwords, f->words);
+	if (!cli_is_one_process(&choice))
+		return cli_usage("follow", "a moment is that of one process: name one");
+	started = ip_proc_started_at(choice.pids[0]);
+	if (!started) {
+		ip_error("pid %d: there is no such process", choice.pids[0]);
+		return cli_fail();
+	}
+	/* what would be refused then is refused now; iprobed may allow what the kernel does not */
+	if (!started_by_us && geteuid() == 0 && !options.dry_run) {
+		struct ip_session_preview p;
+		const int seen = ip_session_preview(choice.pids[0], &options.session, &p);
+
+		ip_session_preview_clear(&p);
+		if (seen < 0)
+			return cli_fail();
+	}
+	came = cli_moment_wait(&f->moment, choice.pids[0], started, options.quiet);
+	if (came <= 0)
+		return came < 0 ? cli_fail()
+				: (ip_error("interrupted before the moment came: nothing was "
+					    "recorded"),
+				   cli_fail());
+	options.session.started = started;
+	return cli_attach_one(choice.pids[0], &options, f->nwords, f->words, NULL, NULL);
+}
+
+/* A command that nothing is done to before the moment. */
+static int start(struct follow *f)
+{
+	char text[16];
+	int status, code;
+	const pid_t child = fork();
+
+	if (!child) {
+		execvp(*f->command, f->command);
+		ip_error_errno("cannot execute %s", *f->command);
+		cli_fail();
+		_exit(127);
+	}
+	if (child < 0) {
+		ip_error_errno("cannot start %s", *f->command);
+		return cli_fail();
+	}
+	snprintf(text, sizeof(text), "%d", child);
+	code = add(f, text) < 0 ? cli_fail() : attach(f, child);
+	/* the command goes on, as one that was there before would */
+	while (waitpid(child, &status, 0) < 0)
+		;
+	return code ? code : cli_command_code(status);
+}
+
+int cmd_follow(int argc, char **argv)
+{
+	struct follow f = {.room = 2 * argc + 16};
+	int code;
+
+	f.words = calloc(f.room, sizeof(*f.words));
+	if (!f.words || add(&f, "follow") < 0) {
+		ip_error("out of memory");
+		return cli_fail();
+	}
+	code = parse(argc, argv, &f);
+	if (code >= 0)
+		return code;
+	if (!f.command)
+		return attach(&f, 0);
+	if (f.moment.kind != CLI_MOMENT_NONE)
+		return start(&f);
+	if (add(&f, "--") < 0)
+		return cli_fail();
+	for (char **word = f.command; *word; word++)
+		if (add(&f, *word) < 0)
+			return cli_fail();
+	return cmd_run(f.nwords, f.words);
+}
