@@ -251,6 +251,11 @@ static int search_level(struct cli_darc_live_search *l)
 		more = cli_darc_live_see(l);
 		if (more < 0 || cli_darc_live_is_left(l))
 			break;
+		/* others may be causes by now that have not been seen either */
+		if (!more && cli_darc_live_is_unseen(l)) {
+			more = 1;
+			continue;
+		}
 		/* meanwhile the callees were idle, and what they took was their caller's */
 		if (l->seeing && !more && cli_darc_live_look(l) < 0)
 			return -1;

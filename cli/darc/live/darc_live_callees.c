@@ -152,25 +152,46 @@ int cli_darc_live_look(struct cli_darc_live_search *l)
 	return 0;
 }
 
-/* Whether a function that calls through pointers, and whose callees have not been seen, is a cause.
- */
+/* The name of a cause that calls through pointers, and whose callees have not been seen; NULL: it
+ * is none. Valid until the next call. */
+static const char *unseen_name(struct cli_darc_live_search *l, const struct ip_darc_cause *c)
+{
+	const bool meanwhile = is_meanwhile(l, c);
+	const char *name = cli_darc_live_name(
+		l, meanwhile ? l->moment.search.ftree.nodes[c->node].parent : c->node);
+
+	return (meanwhile || c->stop != IP_DARC_DEPTH) &&
+			       cli_darc_names_has(&l->sets.below, name) &&
+			       cli_darc_names_has(&l->sets.pointers, name) &&
+			       !cli_darc_names_has(&l->sets.known, name)
+		       ? name
+		       : NULL;
+}
+
 bool cli_darc_live_is_unseen(struct cli_darc_live_search *l)
 {
 	const struct ip_root_causes *c = &l->moment.search.causes;
 
-	for (size_t i = 0; i < c->n; i++) {
-		const bool meanwhile = is_meanwhile(l, &c->items[i]);
-		const uint32_t node = c->items[i].node;
-		const char *name = cli_darc_live_name(
-			l, meanwhile ? l->moment.search.ftree.nodes[node].parent : node);
-
-		if ((meanwhile || c->items[i].stop != IP_DARC_DEPTH) &&
-		    cli_darc_names_has(&l->sets.below, name) &&
-		    cli_darc_names_has(&l->sets.pointers, name) &&
-		    !cli_darc_names_has(&l->sets.known, name))
+	for (size_t i = 0; i < c->n; i++)
+		if (unseen_name(l, &c->items[i]))
 			return true;
-	}
 	return false;
+}
+
+/* Adds the names of such causes. Of the others of this level callees may come to be seen that lie
+ * deeper than what is looked at now, as those of a function that calls itself. */
+static int add_unseen(struct cli_darc_live_search *l, struct cli_darc_names *ret)
+{
+	const struct ip_root_causes *c = &l->moment.search.causes;
+	int added = 0;
+
+	for (size_t i = 0; added >= 0 && i < c->n; i++) {
+		const char *name = unseen_name(l, &c->items[i]);
+
+		if (name)
+			added = cli_darc_names_add(ret, name, SIZE_MAX);
+	}
+	return added < 0 ? -1 : 0;
 }
 
 int cli_darc_live_add_seen(struct cli_darc_live_search *l)
@@ -203,10 +224,12 @@ int cli_darc_live_add_seen(struct cli_darc_live_search *l)
 /* Step 3. Returns whether there are more callees; -1 with an error. */
 int cli_darc_live_see(struct cli_darc_live_search *l)
 {
-	struct cli_darc_names others = {0};
+	struct cli_darc_names others = {0}, unseen = {0};
 	struct ip_callees all;
 	int added = 0, ret = ip_callees_all(l->options->session.pid, &all, NULL);
 
+	if (ret >= 0)
+		ret = add_unseen(l, &unseen);
 	for (size_t i = 0; ret >= 0 && i < all.n; i++)
 		if (!cli_darc_names_has(&l->sets.path, all.names[i]) &&
 		    !cli_darc_names_has(&l->sets.callees, all.names[i]))
@@ -224,8 +247,9 @@ int cli_darc_live_see(struct cli_darc_live_search *l)
 			ret = cli_darc_live_add_seen(l);
 		added += ret > 0 ? ret : 0;
 	}
-	for (size_t i = 0; ret >= 0 && i < l->sets.below.n; i++)
-		ret = cli_darc_names_add(&l->sets.known, l->sets.below.items[i], SIZE_MAX);
+	for (size_t i = 0; ret >= 0 && i < unseen.n; i++)
+		ret = cli_darc_names_add(&l->sets.known, unseen.items[i], SIZE_MAX);
+	cli_darc_names_clear(&unseen);
 	cli_darc_names_clear(&others);
 	return ret < 0 ? -1 : added;
 }
