@@ -15,6 +15,8 @@
  * of a hit. */
 #define IMPROBABLE 0.01
 #define ODDS	   2.0
+/* The same of what was taken for chance before others were found: it is judged again. */
+#define IMPROBABLE_AGAIN 0.001
 /* Where more operations are to come, a cause of so many may turn out to be one. */
 #define FEW 3u
 /* What has as much of the time is where a hit would be, too: of so many operations nothing else can
@@ -28,6 +30,7 @@ struct group {
 	enum ip_darc_stop stop;
 	size_t n;    /* operations */
 	double time; /* the part of all time in which a hit would be of this path; 0..1 */
+	bool chance;
 };
 
 struct judge {
@@ -166,18 +169,20 @@ static double tail(size_t hits, size_t n, double probability)
 	return sum;
 }
 
-/* rest: of the operations, those that larger causes leave. */
-static bool may_be_chance(const struct judge *j, const struct group *g, size_t rest)
+/* rest: of the operations, those that other causes leave. remaining: of the time, likewise. */
+static bool may_be_chance(const struct judge *j, const struct group *g, size_t rest,
+			  double remaining, double improbable)
 {
 	const double share = (double)g->n / (double)j->peak->n,
-		     left = rest ? (double)g->n / (double)rest : 1, time = g->time;
+		     left = rest ? (double)g->n / (double)rest : 1,
+		     time = g->time < remaining ? g->time / remaining : 1;
 
 	/* the kernel tells that one; and those that are gone on with are judged in the end */
-	if (g->stop == IP_DARC_PREEMPTED || g->stop == IP_DARC_DEPTH || !time)
+	if (g->stop == IP_DARC_PREEMPTED || g->stop == IP_DARC_DEPTH || !g->time)
 		return false;
 	if (time >= ALMOST_ALL && share >= HALF)
 		return false;
-	return tail(g->n, rest, time) > IMPROBABLE || left * (1 - time) < ODDS * time * (1 - left);
+	return tail(g->n, rest, time) > improbable || left * (1 - time) < ODDS * time * (1 - left);
 }
 
 static int by_share(const void *left, const void *right, void *context)
@@ -200,13 +205,50 @@ static size_t weight_of(const struct group *g)
 	return g->stop == IP_DARC_PREEMPTED ? g->n / IP_CANDIDATE_QUEUE_PART : g->n;
 }
 
+/* Judges the paths of the causes, which are sorted. What a cause that is found leaves of the
+ * operations and of the time is what the others are judged by: of two that are as frequent, one may
+ * have so much of the time that it is told from chance behind the other one only. */
+static void judge_groups(struct judge *j, double percent, size_t least)
+{
+	const struct ip_root_causes *r = j->causes;
+	size_t rest = j->peak->n, most = 0;
+	double remaining = 1, improbable = IMPROBABLE;
+	bool found = true;
+
+	for (size_t g = 0; g < j->ngroups; g++)
+		j->groups[g].chance = true;
+	while (found) {
+		found = false;
+		for (size_t i = 0; i < r->n; i++) {
+			struct group *g = &j->groups[r->items[i].path];
+
+			if (!g->chance || may_be_chance(j, g, rest, remaining, improbable))
+				continue;
+			g->chance = false;
+			if (g->n < least || 100.0 * (double)g->n < percent * (double)most)
+				continue;
+			most = weight_of(g) > most ? weight_of(g) : most;
+			if (g->stop == IP_DARC_SPREAD)
+				continue;
+			rest -= g->n;
+			/* what takes a CPU away has no time of its own */
+			if (g->stop != IP_DARC_PREEMPTED)
+				remaining -= g->time < remaining ? g->time : remaining;
+			found = true;
+		}
+		improbable = IMPROBABLE_AGAIN;
+	}
+}
+
 /* The causes are sorted. */
 static void give_up(struct judge *j, double percent, bool keeps)
 {
 	struct ip_root_causes *r = j->causes;
-	size_t left = 0, rest = j->peak->n, most = 0, path = SIZE_MAX, of_path = 0;
-	bool gone = false, chance = false;
+	size_t left = 0, most = 0, path = SIZE_MAX, of_path = 0;
+	bool gone = false;
 
+	/* what is frequent in the node above it may be rare after all */
+	judge_groups(j, percent, keeps ? FEW : IP_DARC_CALLS);
 	for (size_t i = 0; i < r->n; i++) {
 		struct ip_darc_cause *c = &r->items[i];
 		const struct group *g = &j->groups[c->path];
@@ -214,15 +256,13 @@ static void give_up(struct judge *j, double percent, bool keeps)
 		if (c->path != path) {
 			path = c->path;
 			of_path = c->n;
-			chance = may_be_chance(j, g, rest);
-			/* what is frequent in the node above it may be rare after all */
-			gone = g->n < (keeps && !chance ? FEW : IP_DARC_CALLS) ||
-			       (chance && !keeps) || 100.0 * (double)g->n < percent * (double)most;
-			if (!gone && !chance)
+			gone = g->n < (keeps && !g->chance ? FEW : IP_DARC_CALLS) ||
+			       (g->chance && !keeps) ||
+			       100.0 * (double)g->n < percent * (double)most;
+			if (!gone && !g->chance)
 				most = weight_of(g) > most ? weight_of(g) : most;
-			rest -= gone || chance || g->stop == IP_DARC_SPREAD ? 0 : g->n;
 		}
-		c->chance = chance;
+		c->chance = g->chance;
 		if (gone || 100.0 * (double)c->n < percent * (double)of_path) {
 			ip_darc_cause_clear(c);
 			continue;

@@ -29,11 +29,11 @@
  * --decision-ops of them. */
 #define WAITING_TIMES 10u
 /* Causes explain so much of the calls, or it is looked at so many times --decision-ops. */
-#define AGREED	     0.6
+#define AGREED	     0.85
 #define AGREED_TIMES 4u
 /* What has several causes is looked at so many times --decision-ops: of 20 calls no share is exact
  * to ten percent. */
-#define SHARES_TIMES 5u
+#define SHARES_TIMES 10u
 /* Calls of the peak are so many times more or less frequent than in the profile, by more than so
  * many: the process does something else. The search begins again so often. */
 #define CHANGED_TIMES 4.0

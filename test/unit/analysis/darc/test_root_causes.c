@@ -308,6 +308,30 @@ static void test_chance(void **state)
 	}
 }
 
+/* Of two causes that are as frequent, one has so much of the time that each second hit would be
+ * there. Behind the other one it is told from chance. */
+static void test_behind_another(void **state)
+{
+	struct world w;
+
+	(void)state;
+	begin(&w);
+	for (unsigned i = 0; i < 280; i++) {
+		struct ip_darc_operations *to = i < 80 ? &w.peak : &w.reference;
+		struct ip_darc_call *f0 = operation(&w, to, MS / 10);
+
+		callees(&w, to, f0, A, 5 * MS / 10 + (i < 41 ? 9 * MS : 0), 1, 0);
+		callees(&w, to, f0, B, MS / 10 + (i >= 41 && i < 80 ? 9 * MS : 0), 1, 0);
+		callees(&w, to, f0, C, 3 * MS / 10, 1, 0);
+		add_own(to, f0);
+	}
+	find(&w, 9);
+	assert_int_equal(w.causes.n, 2);
+	assert_int_equal(w.ftree.nodes[w.causes.items[0].node].function, A);
+	assert_int_equal(w.ftree.nodes[w.causes.items[1].node].function, B);
+	end(&w);
+}
+
 /* What is found at several places of a function is of one call path. */
 static void test_places(void **state)
 {
@@ -396,6 +420,7 @@ int main(void)
 		cmocka_unit_test(test_spread),
 		cmocka_unit_test(test_queue),
 		cmocka_unit_test(test_chance),
+		cmocka_unit_test(test_behind_another),
 		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_measures_of_places),
 		cmocka_unit_test(test_rare_beside_waiting),
