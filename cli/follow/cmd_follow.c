@@ -43,6 +43,10 @@ static const char help[] =
 	"Ctrl-C or the end)\n"
 	"      --depth N         not what lies N or more calls deep\n"
 	"      --exclude SEL     not these functions\n"
+	"      --kernel[=LIST]   events of the kernel as well\n"
+	"  -o, --output DIR      trace directory (default iprobe.data)\n"
+	"      --json            the summary as one line of JSON on stdout\n"
+	"  -q, --quiet           no live line, no summary\n"
 	"  -h, --help\n\n"
 	"All other options are those of iprobe attach, or of iprobe run where a COMMAND is "
 	"given.\n";
