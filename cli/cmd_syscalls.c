@@ -42,6 +42,7 @@ static const char help[] =
 	"-y\n"
 	"      --slowest N      the N calls that took longest, one line each\n"
 	"  -n, --limit N        at most N lines\n"
+	"  -j, --jobs N         read events with so many threads (default: one for each CPU)\n"
 	"      --full-names     whole C++ names, not their short forms\n"
 	"      --json           one JSON document; with --list or --slowest one a line\n"
 	"of processes:\n" CLI_PROCESS_HELP
@@ -202,6 +203,7 @@ int cmd_syscalls(int argc, char **argv)
 		CLI_FILTER_FUNCTIONS,
 		CLI_FILTER_LIMIT,
 		CLI_FILTER_TID,
+		CLI_FILTER_JOBS,
 		CLI_FILTER_PROCESS,
 		CLI_PROCESS_OPTIONS,
 		{"duration", required_argument, NULL, OPT_DURATION},
@@ -215,7 +217,8 @@ int cmd_syscalls(int argc, char **argv)
 		CLI_FILTER_FULL_NAMES,
 		CLI_FILTER_HELP,
 		{0}};
-	static const struct cli_filter_command command = {"e:f:n:o:p:h", help, long_options, take};
+	static const struct cli_filter_command command = {"e:f:j:n:o:p:h", help, long_options,
+							  take};
 	struct syscalls_command c = {.options = {.filter = CLI_FILTER_ALL}};
 	struct ip_service_choice choice;
 	const char *dir;

@@ -58,6 +58,9 @@ static const char help[] =
 	"      --end SEL        by value: these points, and the ends of these functions, end the "
 	"work "
 	"for an id\n"
+	"  -j, --jobs N         read events of the kernel with so many threads (default: one for "
+	"each "
+	"CPU)\n"
 	"      --full-names     whole C++ names, not their short forms\n"
 	"      --json           one JSON document\n"
 	"of processes:\n" CLI_PROCESS_HELP
@@ -302,6 +305,7 @@ int cmd_wait(int argc, char **argv)
 		CLI_FILTER_FUNCTIONS,
 		CLI_FILTER_LIMIT,
 		CLI_FILTER_TID,
+		CLI_FILTER_JOBS,
 		CLI_FILTER_DEPTH,
 		CLI_FILTER_VALUE,
 		CLI_PROCESS_OPTIONS,
@@ -325,7 +329,7 @@ int cmd_wait(int argc, char **argv)
 		CLI_FILTER_FULL_NAMES,
 		CLI_FILTER_HELP,
 		{0}};
-	static const struct cli_filter_command command = {"f:n:o:p:h", help, long_options, take};
+	static const struct cli_filter_command command = {"f:j:n:o:p:h", help, long_options, take};
 	struct wait_command c = {
 		.argc = argc,
 		.argv = argv,

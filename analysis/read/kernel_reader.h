@@ -38,6 +38,11 @@ struct ip_kernel_reader;
 int ip_kernel_reader_open(const char *dir, struct ip_kernel_reader **ret);
 void ip_kernel_reader_close(struct ip_kernel_reader *reader);
 
+/* Has packets of several streams read and checked by other threads, at most jobs - 1, while this
+ * one merges their events: those are the same with any number. Once, before the first event is
+ * read. Returns 0, or -1 with an error. */
+int ip_kernel_reader_use_jobs(struct ip_kernel_reader *reader, unsigned jobs);
+
 /* Is told of the events of a reading, one after the other. Returns 0, or -1 with an error, which
  * ends the reading. */
 struct ip_kernel_observer {

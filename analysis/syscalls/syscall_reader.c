@@ -277,7 +277,8 @@ static int enter(struct ip_syscall_reader *r, const struct ip_kernel_record *rec
 					   .number = record->id - IP_KERNEL_SYSCALL_ENTRY,
 					   .timed = true,
 					   .own = record->context & IP_KERNEL_OWN_CALL};
-	memcpy(t->call.arguments, record->fields, ip_kernel_fields_size(record->id));
+	memcpy(t->call.arguments, record->fields,
+	       record->size < sizeof(t->call.arguments) ? record->size : sizeof(t->call.arguments));
 	t->in_call = true;
 	t->doubtful = false;
 	t->state = RUNNING;

@@ -54,7 +54,9 @@ int ip_trace_waits_read(struct ip_trace_reader *trace, bool interrupts, struct i
 		return ip_error("out of memory");
 	}
 	w->reader = reader;
-	w->states = interrupts ? read_events(reader, &w->interrupts) : ip_states_read(reader);
+	if (ip_kernel_reader_use_jobs(reader, trace->jobs) == 0)
+		w->states =
+			interrupts ? read_events(reader, &w->interrupts) : ip_states_read(reader);
 	w->damage = ip_kernel_reader_damage(reader);
 	w->ids = w->states ? ip_machine_ids_create(trace, w->states) : NULL;
 	if (w->ids &&

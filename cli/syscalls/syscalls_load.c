@@ -287,8 +287,11 @@ int cli_syscalls_load(const char *dir, const struct cli_syscalls_options *o,
 	if (o->filter.full_names)
 		ip_names_use_full(ret->names);
 	done = open_events(dir, ret->trace, &reader);
-	if (done > 0)
-		done = read_events(ret, reader);
+	if (done > 0) {
+		cli_reader_use_jobs(ret->trace, o->filter.jobs);
+		done = ip_kernel_reader_use_jobs(reader, ret->trace->jobs);
+		done = done < 0 ? done : read_events(ret, reader);
+	}
 	for (const char *const *line = reader ? ip_kernel_reader_damage(reader) : NULL;
 	     line && *line; line++)
 		ip_print(stderr, "iprobe: %s\n", *line);

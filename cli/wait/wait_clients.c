@@ -51,7 +51,9 @@ static int read_intervals(struct report *r, const char *dir)
 		return got < 0 ? -1 : ip_error("%s has no events of the kernel any more", dir);
 	ip_client_connections_init(&r->connections, &r->t.descriptors, r->t.owners.pid_of,
 				   r->t.owners.context);
-	ret = ip_client_intervals_read(reader, r->t.states, &r->connections, &r->intervals);
+	ret = ip_kernel_reader_use_jobs(reader, r->t.trace->jobs);
+	if (ret == 0)
+		ret = ip_client_intervals_read(reader, r->t.states, &r->connections, &r->intervals);
 	ip_kernel_reader_close(reader);
 	return ret;
 }

@@ -84,7 +84,9 @@ int cli_wait_load(const char *dir, const struct cli_wait_options *o, struct cli_
 			"%s has no events of the kernel: record with iprobe attach --kernel", dir);
 	if (got < 0)
 		return -1;
-	ret->states = ip_states_read(reader);
+	cli_reader_use_jobs(ret->trace, o->filter.jobs);
+	if (ip_kernel_reader_use_jobs(reader, ret->trace->jobs) == 0)
+		ret->states = ip_states_read(reader);
 	for (const char *const *line = ip_kernel_reader_damage(reader); *line; line++)
 		ip_print(stderr, "iprobe: %s\n", *line);
 	ip_kernel_reader_close(reader);

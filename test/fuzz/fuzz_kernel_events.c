@@ -9,7 +9,8 @@
  * and sums have each of them once. Calls of the kernel's functions lie in each other or behind each
  * other, as far as their ends are known, and the stack machine shows all of them and ends each.
  *
- * covers: analysis/read/kernel_reader.c analysis/wait/states/thread_states.c
+ * covers: analysis/read/kernel_reader.c analysis/read/kernel_packets.c
+ * covers: analysis/wait/states/thread_states.c
  * covers: analysis/wait/states/thread_spans.c analysis/wait/states/thread_calls.c
  * covers: analysis/wait/wait_object.c analysis/wait/descriptors/descriptors.c
  * covers: analysis/wait/critical_path.c

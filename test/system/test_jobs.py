@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""report, graph, hist and export with -j: what they say does not depend on how many threads read,
-also of traces that are damaged.
+"""Views with -j: what they say does not depend on how many threads read, also of traces that are
+damaged.
 """
 
 import json
@@ -10,6 +10,7 @@ import shutil
 import pytest
 
 from iptest.actor import one_line
+from test_wait import skip_without_events
 
 VIEWS = [
     ["report"],
@@ -105,6 +106,36 @@ def test_failure_of_one(me, good_trace):
     stream.write_bytes(b"no stream of iprobe at all" * 8)
     for jobs in ("1", "4"):
         assert stream.name in one_line(me.iprobe("report", "-j", jobs, trace))
+
+
+# what these say of events of the kernel
+KERNEL_VIEWS = [
+    ["wait", "--json"],
+    ["wait", "--tree"],
+    ["wait", "--locks", "--json"],
+    ["wait", "--of", "graph_run", "--json"],
+    ["wait", "--by", "client", "--json"],
+    ["syscalls", "--json"],
+    ["syscalls", "--list"],
+    ["syscalls", "--by", "function", "--json"],
+    ["export", "--format", "html", "-o", "-"],
+    ["export", "--format", "folded", "--off-cpu", "-o", "-"],
+]
+
+
+def test_events_of_the_kernel(root, programs):
+    skip_without_events(root)
+    trace = root.dir() / "trace"
+    program = programs.simple("wait_graph", placement="fentry")
+    record = ["run", "-q", "--kernel", "--kernel-buffer", "64M", "-o", trace, "--"]
+    done = root.iprobe(*record, program, "3", "10", root.dir() / "log", timeout=60)
+    assert done.returncode == 0, repr(done)
+    assert len(list((trace / "kernel").glob("all_*"))) > 1 or os.cpu_count() == 1
+    assert say_the_same(root, trace, KERNEL_VIEWS).returncode == 0
+    stream = max((trace / "kernel").glob("target_*"), key=lambda path: path.stat().st_size)
+    os.truncate(stream, stream.stat().st_size - 9)
+    done = say_the_same(root, trace, [["syscalls", "--json"]])
+    assert stream.name in done.stderr and "is cut off" in done.stderr, repr(done)
 
 
 @pytest.mark.parametrize("jobs", ["0", "-1", "x", "2x", ""])

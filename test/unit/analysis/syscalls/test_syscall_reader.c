@@ -59,7 +59,11 @@ static int teardown(void **state)
 
 static void feed(struct taken *t, unsigned id, uint64_t tsc, int32_t tid, const void *fields)
 {
-	const struct ip_kernel_record record = {.id = id, .tsc = tsc, .tid = tid, .fields = fields};
+	const struct ip_kernel_record record = {.id = id,
+						.tsc = tsc,
+						.tid = tid,
+						.size = ip_kernel_fields_size(id),
+						.fields = fields};
 
 	assert_int_equal(ip_syscall_reader_feed(t->reader, &record), 0);
 }
@@ -296,6 +300,7 @@ static void test_own(void **state)
 					     .tsc = 10,
 					     .tid = 7,
 					     .context = IP_KERNEL_OWN_CALL,
+					     .size = sizeof(arguments),
 					     .fields = (const uint8_t *)arguments};
 	struct taken *t = *state;
 
