@@ -110,17 +110,19 @@ class Client(threading.Thread):
 
 
 class Server:
-    """Runs until end(). more: environment."""
+    """Runs until end(). log: a file that takes what it says of each command. more: environment."""
 
-    def __init__(self, program, folder, **more):
+    def __init__(self, program, folder, log=None, **more):
         self.may_work, self.over = threading.Event(), False
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        user = ["-u", "root"] if os.getuid() == 0 else []
+        options = ["-u", "root"] if os.getuid() == 0 else []
+        options += ["-vv"] if log else []
         self.proc = subprocess.Popen(
-            [program, "-l", "127.0.0.1", "-p", str(self.port), "-t", str(WORKERS), *user],
+            [program, "-l", "127.0.0.1", "-p", str(self.port), "-t", str(WORKERS), *options],
             cwd=folder,
+            stderr=log,
             env={**os.environ, **more},
             stdin=subprocess.DEVNULL,
         )

@@ -47,6 +47,7 @@ http {{
   uwsgi_temp_path {folder}/uwsgi;
   scgi_temp_path {folder}/scgi;
   server {{
+    {http}
     listen 127.0.0.1:{port};
     root {folder}/html;
     keepalive_requests 20;  # connections change between the workers
@@ -64,7 +65,8 @@ def configured(folder):
     without += ("http_split_clients", "http_memcached", "http_browser", "http_mirror", "http_grpc")
     sh(
         [
-            *("./configure", f"--with-cc={IPROBE_CC}", "--with-cc-opt=-O2 -g", "--without-pcre"),
+            *("./configure", f"--with-cc={IPROBE_CC}", "--with-cc-opt=-O2 -g"),
+            *("--without-pcre", "--with-threads"),
             *(f"--without-{module}_module" for module in without),
         ],
         source,
@@ -152,7 +154,8 @@ class Client(threading.Thread):
 class Server:
     """nginx's master and workers."""
 
-    def __init__(self, program, actor, user=""):
+    def __init__(self, program, actor, user="", http="", env=None):
+        """user, http: more settings of the whole, and of what is served."""
         self.actor, self.folder = actor, actor.dir()
         symbols = program.parent / "debug"  # of a package, whose program is stripped
         self.symbols = ["--list", symbols] if symbols.exists() else []
@@ -164,9 +167,10 @@ class Server:
             self.port = free.getsockname()[1]
         file = self.folder / "nginx.conf"
         words = {"folder": self.folder, "port": self.port, "workers": WORKERS, "user": user}
+        words["http"] = http
         file.write_text(CONFIGURATION.format(**words))
         nginx = [program, "-p", self.folder, "-c", file, "-e", self.folder / "error.log"]
-        self.proc = actor.popen([*nginx, "-g", "daemon off;"])
+        self.proc = actor.popen([*nginx, "-g", "daemon off;"], env=env)
         self.pid, self.asked = self.proc.pid, 0
         self.all_workers()
 

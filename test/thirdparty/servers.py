@@ -3,8 +3,11 @@
 server, and a recording of a whole service beside the test.
 """
 
+import contextlib
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -58,6 +61,54 @@ def folder_for_all():
 def ordinary(top):
     """An ordinary user: the one who runs the tests, or one that root becomes."""
     return Actor("user", ORDINARY_UID if os.getuid() == 0 else os.getuid(), top, BUILD)
+
+
+@contextlib.contextmanager
+def slow_disk(folder, rate):
+    """A folder on a file system of its own, by FUSE. rate: how slow it is, as bindfs has it."""
+    if not shutil.which("bindfs") or not os.path.exists("/dev/fuse"):
+        pytest.skip("no bindfs here (scripts/install-deps test), or no FUSE")
+    real, mounted = folder / "real", folder / "disk"
+    real.mkdir()
+    mounted.mkdir()
+    sh(["bindfs", rate, real, mounted], folder)
+    try:
+        yield real, mounted
+    finally:
+        sh(["umount", mounted], folder)
+
+
+@contextlib.contextmanager
+def busy_cpu(cpu):
+    """A program with a higher priority has a CPU: yes."""
+    hog = subprocess.Popen(
+        ["nice", "-n", "-20", "taskset", "-c", cpu, "yes"], stdout=subprocess.DEVNULL
+    )
+    try:
+        yield
+    finally:
+        hog.kill()
+        hog.wait()
+
+
+def cpu_was_taken(said):
+    """Whether what iprobe wait says has busy_cpu()'s program among the three that had the CPU for
+    longest: others of the machine may want it, too."""
+    return re.search(r"the CPU had .*\byes \(\d+\)", said)
+
+
+def hold_lock(folder):
+    """The library that holds a lock of a program too long (test/programs/hold_lock.c)."""
+    library = folder / "hold.so"
+    source = ROOT / "test" / "programs" / "hold_lock.c"
+    sh([IPROBE_CC, "-O2", "-g", "-fPIC", "-shared", "-pthread", source, "-o", library], ROOT)
+    return library
+
+
+def first_lines(said):
+    """The three lines that iprobe wait says first, without what heads columns."""
+    lines = [line for line in said.splitlines() if line and not line.startswith("#")]
+    return "\n".join(lines[lines[0].split()[0] == "CALLS" :][:3])
 
 
 def children(pid):

@@ -17,7 +17,7 @@ import pytest
 
 import memcached
 from memcached import CLIENTS, TRUTH, WORKERS
-from servers import IPROBE_CC, sh
+from servers import busy_cpu, cpu_was_taken, first_lines, hold_lock, sh, slow_disk
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("IPROBE_BUILD", ROOT / "build")).resolve()
@@ -166,10 +166,7 @@ def waits_of(function, server, folder):
     selection = f"{function},compact"
     options = ("--kernel", "--duration", "2s", "-q", "-o", data, "-f", selection)
     sh([IPROBE, "attach", server.proc.pid, *options], ROOT)
-    said = sh([IPROBE, "wait", "-f", function, data], ROOT).stdout
-    lines = [line for line in said.splitlines() if line and not line.startswith("#")]
-    assert lines[0].split()[0] == "CALLS", said
-    return "\n".join(lines[1:4])
+    return first_lines(sh([IPROBE, "wait", "-f", function, data], ROOT).stdout)
 
 
 @pytest.fixture
@@ -185,9 +182,7 @@ def events():
 
 def test_a_lock_that_is_held_too_long(program, events, tmp_path):
     """The lock is named, who has it, and the function in which it is held."""
-    library = tmp_path / "hold.so"
-    source = ROOT / "test" / "programs" / "hold_lock.c"
-    sh([IPROBE_CC, "-O2", "-g", "-fPIC", "-shared", "-pthread", source, "-o", library], ROOT)
+    library = hold_lock(tmp_path)
     hold = {"LD_PRELOAD": str(library), "HOLD_LOCK": "lru_locks", "HOLD_LOCK_AT": "1"}
     server = memcached.Server(program, tmp_path, **hold)
     try:
@@ -204,14 +199,21 @@ def test_a_cpu_that_another_program_has(program, events, tmp_path):
     cpu = str(min(os.sched_getaffinity(0)))
     try:
         sh(["taskset", "-acp", cpu, server.proc.pid], ROOT)
-        hog = subprocess.Popen(
-            ["nice", "-n", "-20", "taskset", "-c", cpu, "yes"], stdout=subprocess.DEVNULL
-        )
-        try:
+        with busy_cpu(cpu):
             said = waits_of("drive_machine", server, tmp_path)
-        finally:
-            hog.kill()
-            hog.wait()
     finally:
         server.end()
-    assert "the CPU had yes (" in said, said
+    assert cpu_was_taken(said), said
+
+
+def test_a_slow_disk(program, events, tmp_path):
+    """The file that the server writes its log into is named, and the program that is slow to take
+    it."""
+    with slow_disk(tmp_path, "--write-rate=50k") as (_, disk):
+        with open(disk / "log", "wb") as log:
+            server = memcached.Server(program, tmp_path, log=log)
+        try:
+            said = waits_of("process_command_ascii", server, tmp_path)
+        finally:
+            server.end()
+    assert "file" in said and "/disk/log" in said and "bindfs (" in said, said

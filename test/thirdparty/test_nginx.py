@@ -19,7 +19,8 @@ from pathlib import Path
 import pytest
 
 from nginx import WORKERS, CLIENTS, REQUESTS, ONCE, SELECTION, NAME, configured, packaged, Server
-from servers import Recording, children, folder_for_all, memory, nothing_is_left, ordinary, sh
+from servers import Recording, busy_cpu, children, cpu_was_taken, first_lines, folder_for_all
+from servers import hold_lock, memory, nothing_is_left, ordinary, sh, slow_disk
 
 
 @pytest.fixture(scope="module", params=[configured, pytest.param(packaged, marks=pytest.mark.slow)])
@@ -50,32 +51,29 @@ def server(program):
 
 
 @pytest.fixture
-def root_server(program):
-    """Its workers become another user, as nginx's do everywhere."""
+def start_as_root(program):
+    """Starts a server whose workers become another user, as nginx's do everywhere."""
     if os.getuid():
         pytest.skip("only root's workers become another user")
     folder = folder_for_all()
     actor = ordinary(folder)
     actor.uid = 0
-    server = Server(program, actor, "user nobody nogroup;")
-    yield server
-    server.finish()
+    servers = []
+
+    def start(**options):
+        servers.append(Server(program, actor, user="user nobody nogroup;", **options))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.finish()
     actor.cleanup()
     shutil.rmtree(folder)
 
 
 @pytest.fixture
-def slow_disk(root_server):
-    """A file of the server's on a file system that gives it out slowly."""
-    if not shutil.which("bindfs") or not os.path.exists("/dev/fuse"):
-        pytest.skip("no bindfs here (scripts/install-deps test), or no FUSE")
-    real, mounted = root_server.folder / "real", root_server.folder / "html" / "disk"
-    real.mkdir()
-    mounted.mkdir()
-    (real / "data").write_bytes(os.urandom(1 << 19))
-    sh(["bindfs", "--read-rate=1M", real, mounted], root_server.folder)
-    yield "/disk/data"
-    sh(["umount", mounted], root_server.folder)
+def root_server(start_as_root):
+    return start_as_root()
 
 
 def documents(done):
@@ -230,20 +228,58 @@ def test_which_requests_they_were(server):
     assert {uri for _, uri in seen} == set(uris)
 
 
-def test_a_slow_disk(root_server, slow_disk):
-    """The file that a request waits for is named, and the program that is slow to give it out."""
-    selection = "ngx_output_chain,ngx_http_log_handler"
+def waits_of(server, selection, words, serve):
+    """What iprobe wait says first of the workers' functions."""
     recording = Recording(
-        root_server.actor,
-        [root_server.pid, "--children"],
-        root_server.all_workers(),
+        server.actor,
+        [server.pid, "--children"],
+        server.all_workers(),
         *("--kernel", "-f", selection),
     )
-    root_server.served(root_server.clients(slow_disk, times=1))
+    serve()
     assert recording.end()["lost"] == 0
-    done = root_server.actor.iprobe(
-        "wait", "--of", "ngx_output_chain", "--slowest", "1", recording.dir
+    done = server.actor.iprobe("wait", *words, recording.dir)
+    assert done.returncode == 0, repr(done)
+    return first_lines(done.stdout)
+
+
+def test_a_slow_disk(root_server):
+    """The file that a request waits for is named, and the program that is slow to give it out."""
+    with slow_disk(root_server.folder / "html", "--read-rate=1M") as (real, _):
+        (real / "data").write_bytes(os.urandom(1 << 19))
+        said = waits_of(
+            root_server,
+            "ngx_output_chain,ngx_http_log_handler",
+            ["--of", "ngx_output_chain", "--slowest", "1"],
+            lambda: root_server.served(root_server.clients("/disk/data", times=1)),
+        )
+    assert "file" in said and "/disk/data" in said and "(bindfs)" in said, said
+
+
+def test_a_cpu_that_another_program_has(root_server):
+    """A program with a higher priority keeps the workers from their CPU: it is named."""
+    cpu = str(min(os.sched_getaffinity(0)))
+    for pid in root_server.all_workers():
+        sh(["taskset", "-acp", cpu, pid], root_server.folder)
+
+    def serve():
+        with busy_cpu(cpu):
+            root_server.served(root_server.clients(*["/page"] * CLIENTS, times=5))
+
+    handler = "ngx_http_process_request_line"
+    said = waits_of(root_server, handler, ["-f", handler], serve)
+    assert cpu_was_taken(said), said
+
+
+def test_a_lock_that_is_held_too_long(start_as_root, tmp_path):
+    """A lock of each worker's, that of the queue of its threads which read files: it is named, who
+    has it, and the function in which it is held."""
+    environment = {"LD_PRELOAD": str(hold_lock(tmp_path)), "HOLD_LOCK_MADE": "1"}
+    server = start_as_root(http="aio threads;", env=environment)
+    said = waits_of(
+        server,
+        "ngx_thread_task_post,compact",
+        ["-f", "ngx_thread_task_post"],
+        lambda: server.served(server.clients(*["/page"] * CLIENTS, times=30)),
     )
-    lines = [line for line in done.stdout.splitlines() if line and not line.startswith("#")]
-    said = "\n".join(lines[:3])
-    assert "file" in said and slow_disk in said and "(bindfs)" in said, said
+    assert "futex" in said and "held by compactor (" in said and ") in compact" in said, said
