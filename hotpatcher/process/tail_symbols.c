@@ -10,10 +10,9 @@
 
 #include "common/array.h"
 #include "common/error.h"
+#include "hotpatcher/process/linker_slots.h"
 
-/* Bytes of tables that libelf reads into memory, of all modules together: a process may have files
- * with holes that say they are tables. */
-#define TABLES_MOST (512ull << 20)
+#define TABLES_MOST IP_LINKER_TABLES_MOST /* of all modules together */
 
 /* One name. address 0: it is defined more than once, or its address cannot be foreseen. */
 struct definition {
@@ -107,58 +106,27 @@ static void define(struct ip_tail_symbols *s, const struct ip_module *m, const c
 					 GELF_ST_TYPE(symbol->st_info) == STT_FUNC ? address : 0};
 }
 
-static int add_slots_of(struct ip_tail_symbols *s, const struct ip_module *m, Elf_Scn *section,
-			const GElf_Shdr *header)
+struct slots_of {
+	struct ip_tail_symbols *symbols;
+	uint64_t load_bias;
+};
+
+static int add_slot(void *context, uint64_t slot, const char *name)
 {
-	Elf_Data *data = elf_getdata(section, NULL);
-	Elf_Scn *symbols = elf_getscn(m->elf->elf, header->sh_link);
-	Elf_Data *symbol_data = symbols ? elf_getdata(symbols, NULL) : NULL;
-	GElf_Shdr symbols_header;
+	const struct slots_of *of = context;
+	struct ip_tail_symbols *s = of->symbols;
 
-	if (!data || !symbol_data || !gelf_getshdr(symbols, &symbols_header) ||
-	    symbols_header.sh_type != SHT_DYNSYM)
-		return 0;
-	for (int i = 0;; i++) {
-		GElf_Rela rela = {0};
-		GElf_Rel rel;
-		GElf_Sym symbol;
-		const char *name;
-		uint64_t type;
-
-		if (header->sh_type == SHT_RELA) {
-			if (!gelf_getrela(data, i, &rela))
-				return 0;
-		} else {
-			if (!gelf_getrel(data, i, &rel))
-				return 0;
-			rela.r_offset = rel.r_offset;
-			rela.r_info = rel.r_info;
-		}
-		type = GELF_R_TYPE(rela.r_info); /* the numbers are the same for both machines */
-		if ((type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) || rela.r_addend ||
-		    !gelf_getsym(symbol_data, GELF_R_SYM(rela.r_info), &symbol))
-			continue;
-		name = elf_strptr(m->elf->elf, symbols_header.sh_link, symbol.st_name);
-		if (!name || !*name)
-			continue;
-		if (ip_array_grow(&s->slots, s->nslots, sizeof(*s->slots)) < 0)
-			return -1;
-		s->slots[s->nslots++] = (struct slot){m->load_bias + rela.r_offset, name};
-	}
+	if (ip_array_grow(&s->slots, s->nslots, sizeof(*s->slots)) < 0)
+		return -1;
+	s->slots[s->nslots++] = (struct slot){of->load_bias + slot, name};
+	return 0;
 }
 
 static int add_slots(struct ip_tail_symbols *s, const struct ip_module *m)
 {
-	for (Elf_Scn *section = NULL; (section = elf_nextscn(m->elf->elf, section));) {
-		GElf_Shdr header;
+	struct slots_of of = {s, m->load_bias};
 
-		if (!gelf_getshdr(section, &header) || !(header.sh_flags & SHF_ALLOC) ||
-		    (header.sh_type != SHT_RELA && header.sh_type != SHT_REL))
-			continue;
-		if (add_slots_of(s, m, section, &header) < 0)
-			return -1;
-	}
-	return 0;
+	return ip_linker_slots_each(m->elf, add_slot, &of);
 }
 
 static int by_address(const void *a, const void *b)
@@ -168,37 +136,14 @@ static int by_address(const void *a, const void *b)
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
-/* Bytes that are read of a module: its dynamic symbols and their names, relocations. */
-static uint64_t tables_of(const struct ip_module *m)
-{
-	uint64_t size = 0;
-
-	for (Elf_Scn *section = NULL; (section = elf_nextscn(m->elf->elf, section));) {
-		GElf_Shdr header, names;
-		Elf_Scn *link;
-
-		if (!gelf_getshdr(section, &header))
-			continue;
-		if (header.sh_type == SHT_DYNSYM || header.sh_type == SHT_RELA ||
-		    header.sh_type == SHT_REL)
-			size += header.sh_size;
-		link = header.sh_type == SHT_DYNSYM ? elf_getscn(m->elf->elf, header.sh_link)
-						    : NULL;
-		if (link && gelf_getshdr(link, &names))
-			size += names.sh_size;
-		if (size > TABLES_MOST)
-			break;
-	}
-	return size;
-}
-
 static int choose_modules(struct ip_tail_symbols *s, const struct ip_modules *modules)
 {
 	uint64_t left = TABLES_MOST;
 
 	s->readable = calloc(modules->n + 1, sizeof(*s->readable));
 	for (size_t i = 0; s->readable && i < modules->n; i++) {
-		const uint64_t size = modules->items[i].elf ? tables_of(&modules->items[i]) : 0;
+		const uint64_t size =
+			modules->items[i].elf ? ip_linker_tables_size(modules->items[i].elf) : 0;
 
 		s->readable[i] = modules->items[i].elf && size <= left;
 		s->blind |= !s->readable[i];
