@@ -58,6 +58,7 @@ static const struct {
 	{"string-limit", BIT(ATTACH), true},
 	{"follow-fork", BIT(ATTACH), false},
 	{"follow-exec", BIT(ATTACH), false},
+	{"plt", BIT(ATTACH), false},
 	{"time", BIT(ATTACH), true},
 	{"clock", BIT(ATTACH), true},
 	{"depth", BIT(ATTACH), true},

@@ -155,12 +155,19 @@ static char *demangle_d(const char *name, bool with_args)
 	return demangled;
 }
 
+size_t ip_plt_name_length(const char *name)
+{
+	const size_t n = strlen(name), suffix = strlen(IP_PLT_SUFFIX);
+
+	return n > suffix && !strcmp(name + n - suffix, IP_PLT_SUFFIX) ? n - suffix : n;
+}
+
 bool ip_name_is_plain(const char *linker_name)
 {
 	return linker_name[0] != '_' && !linker_name[ip_base_name_length(linker_name)];
 }
 
-char *ip_demangle(const char *linker_name, bool with_args)
+static char *demangle_own(const char *linker_name, bool with_args)
 {
 	size_t n = ip_base_name_length(linker_name);
 	_cleanup_free_ char *base = strndup(linker_name, n);
@@ -186,6 +193,20 @@ char *ip_demangle(const char *linker_name, bool with_args)
 			return NULL;
 	}
 	return result;
+}
+
+/* The suffix of a PLT is put behind the demangled name again. */
+char *ip_demangle(const char *linker_name, bool with_args)
+{
+	const size_t n = ip_plt_name_length(linker_name);
+	_cleanup_free_ char *own = NULL, *name = NULL;
+	char *ret;
+
+	if (!linker_name[n])
+		return demangle_own(linker_name, with_args);
+	own = strndup(linker_name, n);
+	name = own ? demangle_own(own, with_args) : NULL;
+	return name && asprintf(&ret, "%s%s", name, IP_PLT_SUFFIX) >= 0 ? ret : NULL;
 }
 
 char *ip_without_abi_tags(const char *name)

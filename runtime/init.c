@@ -221,6 +221,8 @@ void rt_set_up(enum rt_start how, uint64_t executable, uint64_t library_pool)
 	}
 	if (rt_tail_hook)
 		iprobe_rt_anchor.tail_hook = (uintptr_t)rt_hooks_base + rt_tail_hook;
+	if (rt_plt_hook)
+		iprobe_rt_anchor.plt_hook = (uintptr_t)rt_hooks_base + rt_plt_hook;
 	if (CPU_REMAPS) {
 		iprobe_rt_anchor.remap = (uintptr_t)rt_remap;
 		iprobe_rt_anchor.remap_end = (uintptr_t)rt_remap_end;

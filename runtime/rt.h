@@ -205,6 +205,7 @@ extern const int32_t rt_payload_hooks[IP_HOOK_KINDS][2];
 extern const int32_t rt_return_hook, rt_payload_return_hook;
 /* The hook of tail exits that are jumps, as an offset from rt_hooks_base; 0: there is none. */
 extern const int32_t rt_tail_hook;
+extern const int32_t rt_plt_hook;
 
 /* Calls the user's payload (arch/ARCH/user.S); mask: ip_rt_private.user_mask. */
 struct iprobe_call;

@@ -313,7 +313,7 @@ int ip_session_attach(pid_t pid, const struct ip_session_options *options,
 	ip_clock_read(&s.start);
 	ip_priority_guard_start();
 	ip_session_hurry(&s, true);
-	if (ip_session_select(&s) < 0 || ip_stops_open(pid, &s.target) < 0 ||
+	if (ip_session_select(&s) < 0 || ip_session_open(&s, pid) < 0 ||
 	    check_start(&s) < 0) /* 1 */
 		goto out;
 	if (options->resume) {

@@ -206,7 +206,7 @@ int ip_session_preview(pid_t pid, const struct ip_session_options *options,
 	int done = -1;
 
 	*ret = (struct ip_session_preview){.summary.pid = pid};
-	if (ip_session_select(&s) < 0 || ip_stops_open(pid, &s.target) < 0 || preview_area(&s) < 0)
+	if (ip_session_select(&s) < 0 || ip_session_open(&s, pid) < 0 || preview_area(&s) < 0)
 		goto out;
 	if (s.area && ip_area_has_session(s.area) && !ip_session_yields(s.area)) {
 		done = ip_session_ask(&s, true);
@@ -250,7 +250,7 @@ int ip_session_check_requests(pid_t pid, const struct ip_session_options *option
 
 	if (!options->values.requests || !options->values.requests->n)
 		return 0;
-	if (ip_session_select(&s) == 0 && ip_stops_open(pid, &s.target) == 0 &&
+	if (ip_session_select(&s) == 0 && ip_session_open(&s, pid) == 0 &&
 	    ip_modules_load(s.target, &modules) == 0 &&
 	    ip_plan_select(s.target, &modules, &s.selections, &plan) == 0)
 		ret = ip_values_check(&plan, s.target, &modules, &options->values);

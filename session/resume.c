@@ -71,12 +71,29 @@ static int keep_live(const struct ip_session *s, struct ip_plan *plan)
 	return ip_plan_conflicts_take_out(plan, idle);
 }
 
+/* Whether the session was begun with --plt: the trace has a number of an entry that has functions
+ * of a PLT. */
+static bool has_plt(const struct ip_session *s)
+{
+	for (uint32_t i = 0; i < IP_AREA_MODULES; i++) {
+		const struct ip_area_module *m = &s->area->modules[i];
+		const uint64_t first = m->first_number;
+		const uint64_t end = first + (uint64_t)IP_NUMBERS_PER_FUNCTION * m->nfunctions;
+
+		for (uint64_t n = first; m->plt && n < end && n <= IP_NUMBER_MAX; n++)
+			if (ip_trace_knows(s->trace, n))
+				return true;
+	}
+	return false;
+}
+
 /* Step 3. */
 static int look_after(struct ip_session *s)
 {
 	struct ip_plan plan = {0};
 	int ret = -1;
 
+	s->target->plt = s->selections.plt = has_plt(s);
 	if (ip_modules_load(s->target, &s->modules) < 0 ||
 	    ip_plan_match(s->target, &s->modules, &s->selections, &plan) < 0)
 		return -1;

@@ -239,7 +239,7 @@ static int take_image(struct launch *l)
 	int ret;
 
 	if (!s->target) {
-		if (ip_stops_open(l->pid, &s->target) < 0)
+		if (ip_session_open(s, l->pid) < 0)
 			return -1;
 	} else {
 		/* exec: the threads of the old image are gone */

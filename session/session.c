@@ -138,6 +138,14 @@ void ip_session_hurry(struct ip_session *s, bool start)
 	}
 }
 
+int ip_session_open(struct ip_session *s, pid_t pid)
+{
+	if (ip_stops_open(pid, &s->target) < 0)
+		return -1;
+	s->target->plt = s->options->plt;
+	return 0;
+}
+
 int ip_session_select(struct ip_session *s)
 {
 	if (ip_payload_rules_select(&s->options->payloads, s->options->functions, &s->selections) <
@@ -145,6 +153,7 @@ int ip_session_select(struct ip_session *s)
 		return -1;
 	if (ip_payload_rules_matter(&s->options->payloads))
 		s->selections.rules = &s->options->payloads;
+	s->selections.plt = s->options->plt;
 	if (s->options->controller)
 		ip_controllers_add(s, s->options->controller);
 	if (s->options->drop_hot && ip_drop_hot_add(s, s->options->drop_hot) < 0)

@@ -73,6 +73,7 @@ struct ip_session_options {
 	/* of the trace, in bytes; 0: 1 GiB or a tenth of the free space, whichever is less */
 	uint64_t max_size;
 	uint64_t max_stop_ns;
+	bool plt;	  /* functions of modules' PLTs can be selected, too */
 	bool follow_exec; /* attach: also follow the programs that the target executes */
 	bool overwrite;	  /* keep the newest events (flight_recorder.h) */
 	bool follow_fork; /* forked children record, too */

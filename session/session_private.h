@@ -116,6 +116,9 @@ struct ip_session {
  * not the TSC. */
 void ip_session_choose_clock(const struct ip_session_options *options);
 
+/* Opens the target of the session. 0, or -1 with an error. */
+int ip_session_open(struct ip_session *s, pid_t pid);
+
 /* Makes the session's selections from its options. 0, or -1 with an error. */
 int ip_session_select(struct ip_session *s);
 

@@ -57,7 +57,8 @@
  *   4. Entry of a function that has no exit probes: rules 1 and 2 hold for the frames below it,
  *      but the function is not left open. How long it lasts is not known, and an event that
  *      shows it gone may come any time later. Until then it would stand as the caller of the
- *      functions that its caller calls.
+ *      functions that its caller calls. A frame that has jumped and waits (rule 5) at exactly S
+ *      stays: the function, a PLT entry, was on its way.
  *
  * A part of a function (.part of gcc) that goes on with a call of the function has no frame:
  * frames_part.c.
@@ -220,6 +221,20 @@ static int enter_or_join(struct ip_frames *t, uint32_t function, uint64_t sp, ui
 	return ip_frames_enter(t, function, sp, room, 0);
 }
 
+/* The entry of a function that has no exit probes. On the way of a jump there may be one: a PLT
+ * entry, behind which the call goes on in the function that was jumped to. */
+static int enter_alone(struct ip_frames *t, uint32_t function, uint64_t sp, uint32_t room)
+{
+	const struct ip_frame *top = t->n ? &t->frames[t->n - 1] : NULL;
+	const bool passes = top && top->flags & IP_FRAME_AWAITS && top->sp == sp;
+
+	if ((passes ? ip_frames_push(t, function, sp, IP_FRAME_ENTRY_ONLY)
+		    : ip_frames_enter(t, function, sp, room, IP_FRAME_ENTRY_ONLY)) < 0)
+		return -1;
+	ip_frames_end_top_as(t, IP_END_UNKNOWN);
+	return 0;
+}
+
 /* Handles what comes before an event: calls of the kernel's functions, removals and a loss. Between
  * the last event before a loss and the first one after it, open frames may have ended and begun
  * again. So that time is counted for no frame. */
@@ -280,9 +295,7 @@ int ip_frames_feed(struct ip_frames *t, const struct ip_event *events, size_t n)
 		if (unlikely(number.silent)) {
 			ret = ip_frames_feed_silent(t, e, number);
 		} else if (unlikely(e->kind == IP_PROBE_ENTRY && number.entry_only)) {
-			ret = ip_frames_enter(t, function, e->sp, number.room, IP_FRAME_ENTRY_ONLY);
-			if (ret == 0)
-				ip_frames_end_top_as(t, IP_END_UNKNOWN);
+			ret = enter_alone(t, function, e->sp, number.room);
 		} else if (e->kind == IP_PROBE_ENTRY && unlikely(number.changes) &&
 			   ip_changes_is_off(t->changes, function, e->ts)) {
 			ret = ip_frames_enter(t, function, e->sp, number.room, 0);

@@ -59,6 +59,7 @@ enum {
 	OPT_THREAD,
 	OPT_CALLSITE,
 	OPT_FOLLOW_EXEC,
+	OPT_PLT,
 	OPT_PAYLOAD,
 	OPT_DROP_HOT,
 	OPT_OVERWRITE,
@@ -106,6 +107,7 @@ static const struct option long_options[] = {
 	{"thread", required_argument, NULL, OPT_THREAD},
 	{"callsite", no_argument, NULL, OPT_CALLSITE},
 	{"follow-exec", no_argument, NULL, OPT_FOLLOW_EXEC},
+	{"plt", no_argument, NULL, OPT_PLT},
 	{"payload", required_argument, NULL, OPT_PAYLOAD},
 	{"drop-hot", optional_argument, NULL, OPT_DROP_HOT},
 	{"overwrite", no_argument, NULL, OPT_OVERWRITE},
@@ -519,6 +521,10 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 		case OPT_FOLLOW_EXEC: /* run does so by itself */
 			ret->session.follow_exec = true;
 			ret->session.own = "--follow-exec";
+			break;
+		case OPT_PLT:
+			ret->session.plt = true;
+			ret->session.own = "--plt";
 			break;
 		case OPT_PAYLOAD:
 			if (ip_payload_rules_add(&ret->session.payloads, optarg) < 0)

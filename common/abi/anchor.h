@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define IP_RT_MAGIC 0x545265626f727069ull /* "iprobeRT" */
-#define IP_RT_ABI   15
+#define IP_RT_ABI   16
 
 #define IP_ANCHOR_SYMBOL "iprobe_rt_anchor"
 #define IP_RT_SONAME	 "libiprobe-rt.so"
@@ -31,7 +31,7 @@
 /* Each pool, and each module's own room, starts with the addresses of the hooks. Stubs use them
  * where a direct jump does not reach the runtime. The order is hooks[kind - 1][regs], then
  * jump_hooks[kind - 1], then payload_hooks[kind - 1][jump], then return_hooks[values],
- * then tail_hook. */
+ * then tail_hook and plt_hook. */
 #define IP_POOL_HEAD		 256u
 #define IP_POOL_SLOT(kind, regs) (8u * (((kind)-1u) * IP_HOOK_REGS + (regs)))
 #define IP_POOL_JUMP_SLOT(kind)	 (8u * (IP_HOOK_KINDS * IP_HOOK_REGS + (kind)-1u))
@@ -40,6 +40,7 @@
 	(8u * (IP_HOOK_KINDS * (IP_HOOK_REGS + 1u) + 2u * ((kind)-1u) + !!(jump)))
 #define IP_POOL_RETURN_SLOT(values) (8u * (IP_HOOK_KINDS * (IP_HOOK_REGS + 3u) + !!(values)))
 #define IP_POOL_TAIL_SLOT	    (8u * (IP_HOOK_KINDS * (IP_HOOK_REGS + 3u) + 2u))
+#define IP_POOL_PLT_SLOT	    (8u * (IP_HOOK_KINDS * (IP_HOOK_REGS + 3u) + 3u))
 
 #define IP_HOOK_KINDS 4 /* enum ip_probe_kind - 1 */
 #define IP_HOOK_REGS  4 /* enum ip_site_regs */
@@ -114,6 +115,8 @@ struct ip_rt_anchor {
 	/* The hook that stubs of form TAIL call. The number lies on the stack under the return
 	 * address. It preserves all registers but the flags. 0: as above. */
 	uint64_t tail_hook;
+	/* The same that stubs of form PLT call. */
+	uint64_t plt_hook;
 };
 
 /* Values that hooks read only here. This memory belongs to the process alone: a forked child has a

@@ -69,7 +69,10 @@ struct ip_area_module {
 	uint32_t nfunctions;
 	uint32_t build_id_size; /* 0: entry unused */
 	uint8_t build_id[32];
-	uint32_t pool; /* pool that the stubs lie in: IP_POOL_..., or IP_POOL_OWN */
+	uint16_t pool; /* pool that the stubs lie in: IP_POOL_..., or IP_POOL_OWN */
+	/* 1: the module's list had the functions of its PLT behind its own (struct ip_module). A
+	 * module may have one entry with them and one without */
+	uint16_t plt;
 };
 
 #define IP_NUMBERS_PER_FUNCTION 2u

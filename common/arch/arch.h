@@ -20,17 +20,17 @@ struct ip_arch {
 	uint32_t machine; /* e_machine */
 	unsigned bits;	  /* bits of an address: 64 or 32 */
 	size_t stub_size; /* bytes of one stub, also its alignment */
-	/* bytes of a stub for IP_FORM_JUMP or IP_FORM_TAIL, also its alignment; a multiple of
-	 * stub_size */
+	/* bytes of a stub for IP_FORM_JUMP, IP_FORM_TAIL or IP_FORM_PLT, also its alignment; a
+	 * multiple of stub_size */
 	size_t jump_stub_size;
 	/* largest distance between a live site and its stub; UINT64_MAX: any distance */
 	uint64_t reach;
 	/* a breakpoint (of a debugger or a uprobe): it replaces the first byte of an instruction */
 	uint8_t trap;
 
-	/* Writes the idle bytes of a site of that form (enum ip_site_form). jump: for IP_FORM_TAIL,
-	 * the distance from the site's end to where it jumps. Returns -1 if the architecture has no
-	 * such site. */
+	/* Writes the idle bytes of a site of that form (enum ip_site_form). jump: for IP_FORM_TAIL
+	 * and IP_FORM_PLT, the distance from the site's end to where it jumps, or to its slot.
+	 * Returns -1 if the architecture has no such site. */
 	int (*idle)(unsigned form, unsigned length, int32_t jump, uint8_t *ret);
 
 	/* Writes the live bytes of a site at address that calls, or jumps to, stub. Returns -1 if
@@ -70,6 +70,10 @@ struct ip_arch {
 	 * it is idle. */
 	int (*tail_stub)(uint64_t address, uint64_t hook, uint64_t slot, uint32_t number,
 			 uint64_t target, uint8_t *ret);
+
+	/* The same of one IP_FORM_PLT site: after its hook it jumps through the PLT's slot. */
+	int (*plt_stub)(uint64_t address, uint64_t hook, uint64_t slot, uint32_t number,
+			uint64_t plt_slot, uint8_t *ret);
 };
 
 /* Returns NULL for an unknown machine. x32 has the machine of x86-64: ip_elf_open() refuses it. */

@@ -203,6 +203,11 @@ static int check_probes(const struct ip_probe_list *list)
 		     p->flags & IP_PROBE_INLINED))
 			return BAD(at + offsetof(struct ip_pl_probe, form),
 				   "probe %u is a jump, and not a tail exit", i);
+		if (p->form == IP_FORM_PLT &&
+		    (p->kind != IP_PROBE_ENTRY || p->regs != IP_REGS_ALL ||
+		     p->flags != IP_PROBE_ENTRY_ONLY))
+			return BAD(at + offsetof(struct ip_pl_probe, form),
+				   "probe %u is a PLT entry, and not an entry alone", i);
 		if (p->offset + p->length < p->offset)
 			return BAD(at, "site at 0x%llx wraps around",
 				   (unsigned long long)p->offset);

@@ -66,6 +66,10 @@ enum ip_site_form {
 	 * when live, a jump to a stub of the site's own, which jumps there after its hook. It does
 	 * not cross a page, unless after its first byte, which is the same idle and live */
 	IP_FORM_TAIL = 3,
+	/* the jump of a PLT entry through its slot (kind ENTRY, registers ALL, ENTRY_ONLY); when
+	 * live, a jump to a stub of the site's own, which jumps through the same slot after its
+	 * hook. It never crosses a page. x86-64 alone has it (hotpatcher/process/plt.h) */
+	IP_FORM_PLT = 4,
 };
 
 /* Which registers hold live values at a site, besides those that a call preserves. */
@@ -147,11 +151,12 @@ struct ip_pl_probe {
 		/* for an entry: bytes from the stack pointer at the site to the caller's stack
 		 * pointer before its call; 0: unknown. Readers of traces need it to tell a new call
 		 * from a call inside of a frame that has ended */
-		uint32_t frame;
+		uint32_t frame; /* ip_probe_frame() */
 		/* for a point: the text of its arguments in the source (common/elf/point_names.h),
 		 * offset into strings; 0: not known */
 		uint32_t arg_text;
-		/* for form TAIL: bytes from the site's end to where it jumps when idle */
+		/* for form TAIL: bytes from the site's end to where it jumps when idle; for form
+		 * PLT: to the slot through which it jumps */
 		int32_t jump;
 	};
 };
@@ -210,13 +215,19 @@ static inline bool ip_probe_returns(unsigned kind, unsigned form)
 /* Whether a site of this form has a stub of its own, which lets the thread go on from there. */
 static inline bool ip_form_has_own_stub(unsigned form)
 {
-	return form == IP_FORM_JUMP || form == IP_FORM_TAIL;
+	return form == IP_FORM_JUMP || form == IP_FORM_TAIL || form == IP_FORM_PLT;
 }
 
-/* The idle jump of a site of form TAIL; 0 for other forms, which have none. */
+/* The idle jump of a site of form TAIL or PLT; 0 for other forms, which have none. */
 static inline int32_t ip_probe_jump(const struct ip_pl_probe *probe)
 {
-	return probe->form == IP_FORM_TAIL ? probe->jump : 0;
+	return probe->form == IP_FORM_TAIL || probe->form == IP_FORM_PLT ? probe->jump : 0;
+}
+
+/* The frame of an entry. At a PLT entry there is the return address of the call alone. */
+static inline uint32_t ip_probe_frame(const struct ip_pl_probe *probe)
+{
+	return probe->form == IP_FORM_PLT ? 8 : probe->frame;
 }
 
 /* The text of a point's arguments in the source; "" where it is not known. */
@@ -242,6 +253,13 @@ static inline unsigned ip_probe_transit_regs(const struct ip_pl_probe *probe)
 {
 	return probe->flags & IP_PROBE_FLAGS_DEAD ? IP_REGS_CALL : probe->regs;
 }
+
+/* Makes a copy of the list with more functions behind its own, and their probes. names: of the new
+ * functions, which have no address; probes: ascending by offset, each with the index of its name as
+ * its function. They must not overlap with those of the list. 0, or -1 with an error. */
+int ip_probe_list_extend(const struct ip_probe_list *list, const char *const *names, size_t nnames,
+			 const struct ip_pl_probe *probes, size_t nprobes,
+			 struct ip_probe_list **ret);
 
 /* Builder. Strings are copied and shared; probes may be added in any order. */
 struct ip_probe_list_builder;

@@ -47,8 +47,11 @@ static bool glob_matches_demangled(const char *glob, const char *name)
 
 static const char *names_base(struct names *names)
 {
-	if (!names->base)
-		names->base = strndup(names->linker, ip_base_name_length(names->linker));
+	if (!names->base) {
+		names->base = strndup(names->linker, ip_plt_name_length(names->linker));
+		if (names->base)
+			names->base[ip_base_name_length(names->base)] = '\0';
+	}
 	return names->base;
 }
 
@@ -98,11 +101,9 @@ static bool may_be_short(const char *glob, struct names *names)
 	return plain && (strpbrk(glob, "<{") || strstr(glob, "std::") || strstr(plain, ")::"));
 }
 
-static bool matches_function(const struct ip_selection_item *item, struct names *names)
+static bool matches_name(const struct ip_selection_item *item, struct names *names)
 {
-	if (!strcmp(item->glob, "*"))
-		return true;
-	if (glob_matches(item->glob, names->linker) || glob_matches(item->glob, names_base(names)))
+	if (glob_matches(item->glob, names_base(names)))
 		return true;
 	if (names->linker[0] != '_')
 		return false; /* demanglers do not change it */
@@ -117,6 +118,27 @@ static bool matches_function(const struct ip_selection_item *item, struct names 
 	return !item->has_list &&
 	       (glob_matches(item->glob, names_bare(names, false)) ||
 		(item->has_paren && glob_matches(item->glob, names_bare(names, true))));
+}
+
+/* A name of a PLT, with its suffix in the glob: the glob without it must match the name without. */
+static bool matches_plt_name(const struct ip_selection_item *item, struct names *names)
+{
+	const size_t n = ip_plt_name_length(item->glob);
+	struct ip_selection_item own = *item;
+	bool matched;
+
+	if (!item->glob[n] || !names->linker[ip_plt_name_length(names->linker)])
+		return false;
+	own.glob = strndup(item->glob, n);
+	matched = own.glob && matches_name(&own, names);
+	free(own.glob);
+	return matched;
+}
+
+static bool matches_function(const struct ip_selection_item *item, struct names *names)
+{
+	return !strcmp(item->glob, "*") || glob_matches(item->glob, names->linker) ||
+	       matches_name(item, names) || matches_plt_name(item, names);
 }
 
 static bool matches_path(const char *glob, const char *path)

@@ -27,7 +27,8 @@
  * away: operator\[\]. Commas inside (), <> and [] do not separate: f(int, char) and map<int,int>::*
  * are one item. '!' works with every form (!file:..., !lib:...). Suffixes that compilers add
  * (.isra.0, .part.1, .constprop.2, .cold, .lto_priv.3, .llvm.123) and ABI tags ([abi:cxx11]) are
- * ignored. NULL or "" selects all functions.
+ * ignored, and so is the @plt of a function of another module that this one calls (--plt): foo@plt
+ * means such functions alone. NULL or "" selects all functions.
  */
 #ifndef IP_SELECTION_H
 #define IP_SELECTION_H
@@ -109,6 +110,13 @@ char *ip_selection_nearest(const struct ip_selection *selection, const char *con
 char *ip_demangle(const char *linker_name, bool with_args);
 /* Returns whether ip_demangle() returns a copy of the name, as of most names of C. */
 bool ip_name_is_plain(const char *linker_name);
+
+/* What the name of a function of a module's PLT ends with (hotpatcher/process/plt.h), as objdump
+ * and gdb name it. */
+#define IP_PLT_SUFFIX "@plt"
+
+/* Length of name without IP_PLT_SUFFIX; all of it if it does not end so. */
+size_t ip_plt_name_length(const char *name);
 
 /* Length of name without the compiler's suffixes. */
 size_t ip_base_name_length(const char *linker_name);

@@ -143,11 +143,11 @@ static void add_frames(struct ip_filter_rule *rules, const struct ip_plan *plan)
 			rule->flags &= ~IP_RULE_SITE;
 		if (f->inlined || f->jumps)
 			continue;
-		if (!probe->frame || probe->frame >= UINT16_MAX ||
-		    (rule->frame && rule->frame != probe->frame))
+		if (!ip_probe_frame(probe) || ip_probe_frame(probe) >= UINT16_MAX ||
+		    (rule->frame && rule->frame != ip_probe_frame(probe)))
 			rule->frame = UINT16_MAX;
 		else
-			rule->frame = probe->frame;
+			rule->frame = ip_probe_frame(probe);
 	}
 	for (size_t i = 0; i < plan->nfunctions; i++)
 		if (rules[i].frame == UINT16_MAX)

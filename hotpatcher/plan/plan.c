@@ -37,11 +37,12 @@ static enum ip_verdict verdict_on(const struct ip_selections *selections,
 	return chooser ? chooser->judge(chooser->data, module, function) : IP_VERDICT_TAKEN;
 }
 
-/* Returns whether the chooser takes no probes of this kind. */
+/* Returns whether no probe of this kind can be selected. */
 static bool is_passed_over(const struct ip_selections *selections, const struct ip_pl_probe *probe)
 {
-	return selections->chooser && selections->chooser->calls_only &&
-	       probe->kind == IP_PROBE_POINT;
+	return (selections->chooser && selections->chooser->calls_only &&
+		probe->kind == IP_PROBE_POINT) ||
+	       (probe->form == IP_FORM_PLT && !selections->plt);
 }
 
 /* Returns the duty of the function's probes. Without a second event there is no duration: then
@@ -255,8 +256,9 @@ static int add_sites(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
 		    (state == IP_CHOICE_SILENT && probe->kind == IP_PROBE_POINT))
 			continue;
 		function = group = place(plan, choice, m, probe, false, places);
-		if (probe->kind == IP_PROBE_ENTRY && probe->frame < plan->functions[function].frame)
-			plan->functions[function].frame = probe->frame;
+		if (probe->kind == IP_PROBE_ENTRY &&
+		    ip_probe_frame(probe) < plan->functions[function].frame)
+			plan->functions[function].frame = ip_probe_frame(probe);
 		if (probe->flags & IP_PROBE_ENTRY_ONLY)
 			plan->functions[function].entry_only = 1;
 		plan->functions[function].tail_exits |= probe->kind == IP_PROBE_TAIL_EXIT;

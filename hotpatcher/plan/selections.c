@@ -64,7 +64,7 @@ int ip_selections_add(struct ip_selections *s, const char *text)
 
 int ip_selections_with(const struct ip_selections *s, const char *text, struct ip_selections *ret)
 {
-	*ret = (struct ip_selections){.rules = s->rules, .chooser = s->chooser};
+	*ret = (struct ip_selections){.rules = s->rules, .chooser = s->chooser, .plt = s->plt};
 	for (size_t i = 0; i < s->n; i++)
 		if (ip_selections_add(ret, s->items[i].text) < 0)
 			goto fail;

@@ -48,6 +48,7 @@ struct ip_selections {
 	/* duties of the functions' probes; NULL: all are logged. Borrowed */
 	const struct ip_payload_rules *rules;
 	const struct ip_chooser *chooser; /* NULL: none. Borrowed */
+	bool plt; /* functions of modules' PLTs can be selected (hotpatcher/process/plt.h) */
 };
 
 /* Parses text (NULL: all functions) and adds it as the last selection. It replaces an earlier one

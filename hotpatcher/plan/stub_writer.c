@@ -91,6 +91,12 @@ static int write_stub(struct run *w, const struct ip_arch *arch, uint64_t pool,
 			return -1;
 		return run_add(w, stub, bytes, arch->jump_stub_size);
 	}
+	if (c->form == IP_FORM_PLT) {
+		if (arch->plt_stub(stub, anchor->plt_hook, pool + IP_POOL_PLT_SLOT, number,
+				   c->address + c->length + (uint64_t)(int64_t)c->jump, bytes) < 0)
+			return -1;
+		return run_add(w, stub, bytes, arch->jump_stub_size);
+	}
 	if (arch->stub(c->regs, stub,
 		       returns ? anchor->return_hooks[0] : anchor->hooks[c->kind - 1][c->regs],
 		       pool + (returns ? IP_POOL_RETURN_SLOT(0) : IP_POOL_SLOT(c->kind, c->regs)),

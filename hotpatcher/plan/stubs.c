@@ -27,7 +27,7 @@ static struct ip_area_module *find_entry(const struct ip_area *area, const struc
 	for (uint32_t i = 0; i < n && i < IP_AREA_MODULES; i++) {
 		struct ip_area_module *m = &area->modules[i];
 
-		if (m->load_bias == module->load_bias &&
+		if (m->load_bias == module->load_bias && m->plt == module->plt &&
 		    m->build_id_size == module->elf->build_id_size &&
 		    !memcmp(m->build_id, module->elf->build_id, module->elf->build_id_size))
 			return m;
@@ -59,9 +59,9 @@ bool ip_area_has_stubs(const struct ip_area *area, uint64_t start)
  * If a library was unloaded and is loaded again at another address, it takes over its former entry,
  * with numbers and stubs. Otherwise a program that loads and unloads libraries for days would use
  * up all entries. The stubs that are written then differ from the old ones only if they are of form
- * JUMP, which jump back into the module. No thread can be in one of those stubs: a thread in such a
- * stub is still in a function of the library, and the library must not be unloaded until that
- * function returns.
+ * JUMP, which jump back into the module, or PLT, which jump through its slots. No thread can be in
+ * one of those stubs: a thread in such a stub is still in a function of the library, or calls from
+ * one, and the library must not be unloaded until that function returns.
  */
 static struct ip_area_module *take_over_entry(struct ip_area *area, const struct ip_target *target,
 					      const struct ip_module *module, uint64_t reach)
@@ -74,7 +74,8 @@ static struct ip_area_module *take_over_entry(struct ip_area *area, const struct
 		uint32_t pool = __atomic_load_n(&m->pool, __ATOMIC_RELAXED);
 		uint64_t bias = __atomic_load_n(&m->load_bias, __ATOMIC_RELAXED);
 
-		if (pool >= IP_POOLS || m->nfunctions != module->list->header->nfunctions ||
+		if (pool >= IP_POOLS || m->plt != module->plt ||
+		    m->nfunctions != module->list->header->nfunctions ||
 		    m->build_id_size != module->elf->build_id_size ||
 		    memcmp(m->build_id, module->elf->build_id, module->elf->build_id_size) ||
 		    !ip_stub_pools_reaches(module, target->anchor.pools[pool].address,
@@ -144,6 +145,22 @@ static int take_from_pool(struct ip_area *area, const struct ip_target *target,
 	return 0;
 }
 
+/* Takes the room that a module brings along. Its stubs of a list with the functions of the PLT have
+ * the second half of it, and those of the list without them the first half: these are fewer, so
+ * that they fit where the others do. False: the room is too small. */
+static bool take_own_room(const struct ip_module *module, uint64_t size, struct ip_area_module *m)
+{
+	const uint64_t room = module->room_size;
+	const uint64_t at = module->plt ? room / 2 : IP_POOL_HEAD;
+
+	if (room < IP_POOL_HEAD || at < IP_POOL_HEAD || size > room - at ||
+	    (module->plt && size > room / 2 - IP_POOL_HEAD))
+		return false;
+	m->stubs = module->room + at;
+	m->pool = IP_POOL_OWN;
+	return true;
+}
+
 static int new_entry(struct ip_area *area, struct ip_target *target, const struct ip_module *module,
 		     const struct ip_arch *arch, uint64_t size, struct ip_area_module **ret)
 {
@@ -171,15 +188,14 @@ static int new_entry(struct ip_area *area, struct ip_target *target, const struc
 	*m = (struct ip_area_module){.load_bias = module->load_bias,
 				     .first_number = first,
 				     .nfunctions = nfunctions,
+				     .plt = module->plt,
 				     .build_id_size = module->elf->build_id_size};
 	memcpy(m->build_id, module->elf->build_id, module->elf->build_id_size);
 	/* The room that a module brings along is not used if the module may be unloaded: a moment
 	 * later it may be other memory. */
-	if (!module->may_go && module->room_size >= IP_POOL_HEAD &&
-	    size <= module->room_size - IP_POOL_HEAD &&
-	    ip_stub_pools_reaches(module, module->room, module->room_size, arch->reach)) {
-		m->stubs = module->room + IP_POOL_HEAD;
-		m->pool = IP_POOL_OWN;
+	if (!module->may_go &&
+	    ip_stub_pools_reaches(module, module->room, module->room_size, arch->reach) &&
+	    take_own_room(module, size, m)) {
 		found = 1;
 	} else {
 		found = take_from_pool(area, target, module, size, arch->reach, m);
@@ -244,6 +260,7 @@ static int write_pool_head(const struct ip_target *target, uint64_t pool)
 	for (unsigned values = 0; values < 2; values++)
 		head[IP_POOL_RETURN_SLOT(values) / 8] = a->return_hooks[values];
 	head[IP_POOL_TAIL_SLOT / 8] = a->tail_hook;
+	head[IP_POOL_PLT_SLOT / 8] = a->plt_hook;
 	return ip_target_write(target, pool, head, sizeof(head));
 }
 

@@ -19,6 +19,7 @@
 #include "common/elf/note.h"
 #include "common/error.h"
 #include "hotpatcher/process/modules_needed.h"
+#include "hotpatcher/process/plt.h"
 #include "hotpatcher/process/probe_list_search.h"
 #include "hotpatcher/process/target_files.h"
 
@@ -162,6 +163,9 @@ static int load_list(const struct ip_target *target, struct ip_module *module)
 		return ip_error("%s: its probe list belongs to another build (build-id differs): "
 				"run coldpatch on it again",
 				module->path);
+	if ((target->plt || (target->has_runtime && ip_plt_is_changed(target, module))) &&
+	    ip_plt_add(module) < 0)
+		return -1;
 	return check_sites(module);
 }
 
@@ -308,6 +312,7 @@ static bool take_over(struct ip_target *target, struct ip_modules *old, struct i
 		module->load_bias = o->load_bias;
 		module->elf = o->elf;
 		module->list = o->list;
+		module->plt = o->plt;
 		module->old = i + 1;
 		if (module->list)
 			take_room(target, module);

@@ -31,6 +31,7 @@ struct ip_module {
 	struct ip_jump *jumps;	    /* by probe of the list; used by tails.c */
 	char *problem; /* why it cannot be patched although it may have probes; NULL: no problem */
 	bool runtime;
+	bool plt;    /* the functions of its PLT stand behind those that the list had (plt.h) */
 	bool may_go; /* it can be unloaded (modules_needed.h) */
 	bool fresh;  /* opened by the last load */
 	size_t old;  /* private: index + 1 of the old module whose files were taken over */

@@ -9,6 +9,7 @@
 
 #include "common/error.h"
 #include "hotpatcher/arch/x86_64/calls.h"
+#include "hotpatcher/process/plt.h"
 #include "hotpatcher/process/tail_symbols.h"
 
 #define WINDOW (64u << 10) /* bytes of text read at once: sites come in order of address */
@@ -213,15 +214,30 @@ static unsigned nop_length(const uint8_t *b)
 	return n + 3 + (mod != 3 && rm == 4) + (mod == 1 ? 1 : mod == 2 ? 4 : 0);
 }
 
+/* The slot of the PLT entry at this address, which may be live; 0: there is none. */
+static uint64_t slot_of_plt(struct ip_tails *t, uint64_t address)
+{
+	uint8_t bytes[JUMP_MAX];
+
+	for (size_t i = 0; i < t->modules->n; i++) {
+		const struct ip_module *m = &t->modules->items[i];
+		uint64_t slot =
+			address >= m->start && address < m->end ? ip_plt_slot(m, address) : 0;
+
+		if (slot)
+			return slot;
+	}
+	return read_code(t, address, bytes)
+		       ? ip_call_plt_slot(t->target->arch->bits, address, bytes)
+		       : 0;
+}
+
 /* The function that a direct jump to this address enters, also through a linker's stub; NULL: none.
  * *ret_lasting becomes false if that may change. */
 static const struct place *enters(struct ip_tails *t, uint64_t to, bool *ret_lasting)
 {
 	const struct place *found = find(t, to);
-	uint8_t bytes[JUMP_MAX];
-	uint64_t slot = !found && read_code(t, to, bytes)
-				? ip_call_plt_slot(t->target->arch->bits, to, bytes)
-				: 0;
+	uint64_t slot = found ? 0 : slot_of_plt(t, to);
 
 	return slot ? through_slot(t, slot, ret_lasting) : found;
 }

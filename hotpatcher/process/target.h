@@ -42,7 +42,8 @@ struct ip_target {
 	struct ip_stub_room *rooms;
 	size_t nrooms;
 	struct ip_target_state *state; /* NULL: it is not to be stopped (ptrace/stops.h) */
-	unsigned images;	       /* how often refreshing has found another program in it */
+	bool plt;	 /* its modules' lists are to have the functions of their PLTs (plt.h) */
+	unsigned images; /* how often refreshing has found another program in it */
 	/* never to be that of another program: once the present one is gone every use fails */
 	bool one_image;
 	bool exited; /* a stop saw it end */

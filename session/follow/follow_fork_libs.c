@@ -114,6 +114,7 @@ static int enter(struct ip_session *s, struct memory *m, pid_t pid)
 	if (ip_stops_open(pid, &target) < 0)
 		return -1;
 	target->one_image = true;
+	target->plt = s->target->plt;
 	if (ip_follow_fork_has(s->followed, pid) && target->has_runtime &&
 	    !ip_target_image_is_gone(target))
 		ret = catch_up(s, m, target);

@@ -50,6 +50,8 @@ __asm__("\t.text\n" BEGIN("first_entry") SITE(NOP5, 1, 5, 0, 1) "\tret\n" END("f
 				BODY("all_exit_6", "", SITE(NOP6, 2, 6, 0, 3))
 					BODY("jumping_entry", "", SITE(NOP5, 1, 5, 2, 3))
 						BODY("jumping_exit_6", "", SITE(NOP6, 2, 6, 2, 3))
+	/* no site of its own: a call into another library, by the PLT */
+	BEGIN("library_call") "\tjmp getppid@PLT\n" END("library_call")
 	/* rdi: what to call. The pushes leave the stack aligned at the call. */
 	BEGIN("middle") "\tpushq %rbx\n\t.cfi_adjust_cfa_offset 8\n\t.cfi_offset rbx, "
 			"-16\n"

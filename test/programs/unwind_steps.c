@@ -29,7 +29,8 @@ extern void middle(void (*f)(void));
 extern uint64_t middle_sp, middle_return;
 extern void first_entry(void), last_return(void), tail_jump(void), tail_return(void),
 	tail_return_6(void), own_return(void), own_jump(void), call_entry(void), call_exit_6(void),
-	all_entry(void), all_exit_6(void), jumping_entry(void), jumping_exit_6(void);
+	all_entry(void), all_exit_6(void), jumping_entry(void), jumping_exit_6(void),
+	library_call(void);
 
 static const struct probed {
 	const char *name;
@@ -52,6 +53,7 @@ static const struct probed {
 	{"all_exit_6", all_exit_6, 1, 8, 0x77},
 	{"jumping_entry", jumping_entry, 1, 8, 0x77},
 	{"jumping_exit_6", jumping_exit_6, 1, 8, 0x77},
+	{"library_call", library_call, 0, 0, 0},
 };
 
 static const struct probed *now;
@@ -88,14 +90,18 @@ QUIET static uint64_t entered_at(uint64_t pc)
 	return dladdr((void *)pc, &info) ? (uint64_t)info.dli_saddr + 5 : 0;
 }
 
-/* On the way to or from the probed function: in this program, in middle, in the dynamic linker. */
+/* On the way to or from the probed function: in this program, in middle, in the PLT of its library,
+ * which lies in front of its functions, in the C library, in the dynamic linker. */
 QUIET static int is_on_the_way(uint64_t pc)
 {
 	Dl_info info;
 
-	return !middle_sp || (dladdr((void *)pc, &info) &&
-			      (info.dli_fbase == own_base ||
-			       (info.dli_sname && !strcmp(info.dli_sname, "middle"))));
+	return !middle_sp ||
+	       (dladdr((void *)pc, &info) &&
+		(info.dli_fbase == own_base ||
+		 (!strcmp(info.dli_fname, library) && pc < (uint64_t)first_entry) ||
+		 strstr(info.dli_fname, "/libc.so") || strstr(info.dli_fname, "/ld-linux") ||
+		 (info.dli_sname && !strcmp(info.dli_sname, "middle"))));
 }
 
 QUIET static uint64_t start_of(uint64_t pc)

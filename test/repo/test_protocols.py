@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-PAGES = ["patching", "no-stop", "injection", "rings", "fperf-statistics", "daemon"]
+PAGES = ["patching", "no-stop", "plt", "injection", "rings", "fperf-statistics", "daemon"]
 CODE = "Where it stands in the code"
 SECTIONS = [
     "What must hold",

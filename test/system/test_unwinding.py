@@ -75,9 +75,9 @@ def outside(programs):
 
 
 @contextlib.contextmanager
-def attached(actor, pid):
+def attached(actor, pid, *options):
     """All probes of a process are live."""
-    proc = actor.start_iprobe("attach", pid, "-o", actor.dir() / "trace")
+    proc = actor.start_iprobe("attach", pid, *options, "-o", actor.dir() / "trace")
 
     def is_live():
         assert proc.poll() is None, proc.communicate()
@@ -122,6 +122,22 @@ def test_hooks_that_record_call_sites(me, folder):
     assert summary["sites"] == SITES and summary["lost"] == 0
 
 
+def test_hooks_of_library_calls(me, folder):
+    """The same where calls by the PLT are recorded."""
+    trace = me.dir() / "plt"
+    done = me.iprobe(
+        "run", "--json", "--plt", "-f", "getppid", "-o", trace, "--", folder / "unwind_steps"
+    )
+    assert done.returncode == 0, repr(done)
+    steps, outside, places = map(
+        int, re.search(r"(\d+) steps, (\d+) outside, (\d+) places", done.stdout).groups()
+    )
+    # a stub, and a hook on its fast and its slow way, and the C behind it
+    assert steps > outside > 100 and places > 80, done.stdout
+    summary = done.summary()
+    assert summary["sites"] == 1 and summary["lost"] == 0 and summary["events"] > 2
+
+
 def test_idle_sites_leave_no_trace(me, folder):
     """The control: nothing but the program's own code runs."""
     done = me.run([folder / "unwind_steps", 2])
@@ -129,10 +145,11 @@ def test_idle_sites_leave_no_trace(me, folder):
     assert re.search(r"\d+ steps, 0 outside, 0 places", done.stdout), done.stdout
 
 
-def test_from_outside(me, targets, folder, outside):
+@pytest.mark.parametrize("options", [[], ["--plt"]], ids=["own", "plt"])
+def test_from_outside(me, targets, folder, outside, options):
     """libdw and libunwind, in a process whose probes are live."""
     target = targets.start(me, [folder / "unwind_steps", "wait"])
-    with attached(me, target.pid):
+    with attached(me, target.pid, *options):
         done = me.run([outside, target.pid, 4000, STUB_PLACES], timeout=180)
     assert done.returncode == 0, repr(done)
     places, stubs = map(int, re.search(r"(\d+) places, (\d+) in stubs", done.stdout).groups())
@@ -176,12 +193,13 @@ gdb.execute("set $eflags = $eflags & ~0x100")
 
 
 @pytest.mark.skipif(not shutil.which("gdb"), reason="gdb is not installed")
-def test_gdb(me, targets, folder):
+@pytest.mark.parametrize("options", [[], ["--plt"]], ids=["own", "plt"])
+def test_gdb(me, targets, folder, options):
     """gdb unwinds from stubs and hooks."""
     script = me.dir() / "unwind.py"
     script.write_text(GDB % 600)
     target = targets.start(me, [folder / "unwind_steps", "wait"])
-    with attached(me, target.pid):
+    with attached(me, target.pid, *options):
         done = me.run(["gdb", "-batch", "-nx", "-p", target.pid, "-x", script], timeout=180)
     assert "WRONG" not in done.stdout, done.stdout
     assert int(re.search(r"unwound (\d+)", done.stdout)[1]) > 200, repr(done)

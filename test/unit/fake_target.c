@@ -121,6 +121,7 @@ void fake_target_set_runtime(struct ip_target *target, uint64_t hooks, uint64_t 
 	for (unsigned values = 0; values < 2; values++)
 		a->return_hooks[values] = hooks + 16 * n++;
 	a->tail_hook = hooks + 16 * n++;
+	a->plt_hook = hooks + 16 * n++;
 	a->pools[IP_POOL_EXECUTABLE].address = pool;
 	a->pools[IP_POOL_EXECUTABLE].size = pool_size;
 	target->has_runtime = true;

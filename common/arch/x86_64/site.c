@@ -10,6 +10,7 @@
  *   JUMP, 5       0f 1f 44 00 00           e9 rel32         jmp
  *   JUMP, 6       66 0f 1f 44 00 00        e9 rel32, 90     jmp; its stub returns behind the 90
  *   TAIL, 5       e9 rel32                 e9 rel32         jmp; its stub jumps where it jumped
+ *   PLT, 6        ff 25 rel32              e9 rel32, 90     jmp; its stub jumps through the slot
  *
  * The return address of a call is the end of its site in both lengths. If the live six-byte form
  * were `e8 rel32 90`, a thread could return into the middle of the site after it has become a NOP
@@ -30,10 +31,11 @@
  *                 e9 rel32                 jmp back
  *                 cc ...                   up to 32 bytes
  *
- *   tail stub     68 number                push $number        no red zone: the frame has gone
+ *   tail stub     68 number                push $number        no red zone: the frame has gone,
+ *   or PLT stub                                                or has not begun
  *                 67 e8 rel32              call hook            or ff 15 rel32, call *slot(%rip)
  *                 48 8d 64 24 08           lea 8(%rsp),%rsp     over the number
- *                 e9 rel32                 jmp target
+ *                 e9 rel32                 jmp target          or ff 25 rel32, jmp *slot(%rip)
  *                 cc ...                   up to 32 bytes
  *
  * The unwinder tells the kinds of stubs apart by their first bytes and their alignment
@@ -56,9 +58,10 @@ static const uint8_t nop6[] = {0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00};
 
 static int check_site(unsigned form, unsigned length)
 {
-	if (form > IP_FORM_TAIL)
+	if (form > IP_FORM_PLT)
 		return ip_error("site of unknown form %u", form);
-	if ((length != 5 && length != 6) || (length == 6 && form == IP_FORM_TAIL))
+	if ((length != 5 && length != 6) || (length == 6 && form == IP_FORM_TAIL) ||
+	    (length == 5 && form == IP_FORM_PLT))
 		return ip_error("site of %u bytes; x86 has sites of 5 and 6 bytes", length);
 	return 0;
 }
@@ -95,6 +98,10 @@ int ip_x86_idle(unsigned form, unsigned length, int32_t jump, uint8_t *ret)
 	if (form == IP_FORM_TAIL) {
 		ret[0] = 0xe9;
 		memcpy(ret + 1, &jump, sizeof(jump));
+	} else if (form == IP_FORM_PLT) {
+		ret[0] = 0xff;
+		ret[1] = 0x25;
+		memcpy(ret + 2, &jump, sizeof(jump));
 	} else if (form != IP_FORM_RETURN) {
 		memcpy(ret, length == 5 ? nop5 : nop6, length);
 	} else {
@@ -148,6 +155,7 @@ int ip_x86_live_target(unsigned bits, unsigned form, unsigned length, uint64_t a
  * follows.
  *
  *   RETURN   c3                  ret: the first byte of the idle form. No byte behind it is reached
+ *   PLT      none                it never crosses a page
  *   TAIL     e9                  jmp, if one byte lies in front of the boundary: it never changes,
  *                                so nothing is between. If more do, there is no such instruction
  *   any      eb rel8             jmp to the site's end, if two or more bytes lie in front of the
@@ -170,6 +178,8 @@ unsigned ip_x86_transit(unsigned bits, unsigned form, unsigned regs, unsigned le
 			unsigned split, uint8_t *ret)
 {
 	if (check_site(form, length) < 0 || split == 0 || split >= length)
+		return 0;
+	if (form == IP_FORM_PLT)
 		return 0;
 	if (form == IP_FORM_RETURN) {
 		ret[0] = 0xc3;
@@ -259,10 +269,11 @@ static int x86_64_jump_stub(uint64_t address, uint64_t hook, uint64_t slot, uint
 	return 0;
 }
 
-static int x86_64_tail_stub(uint64_t address, uint64_t hook, uint64_t slot, uint32_t number,
-			    uint64_t target, uint8_t *ret)
+/* Writes what tail stubs and PLT stubs begin with: the first 16 bytes. */
+static int begin_tail_stub(uint64_t address, uint64_t hook, uint64_t slot, uint32_t number,
+			   uint8_t *ret)
 {
-	static const uint8_t up[] = {0x48, 0x8d, 0x64, 0x24, 0x08, 0xe9};
+	static const uint8_t up[] = {0x48, 0x8d, 0x64, 0x24, 0x08};
 
 	memset(ret, 0xcc, JUMP_STUB_SIZE);
 	ret[0] = 0x68;
@@ -270,9 +281,31 @@ static int x86_64_tail_stub(uint64_t address, uint64_t hook, uint64_t slot, uint
 	if (!transfer(address, ret, 5, true, true, hook, slot))
 		return -1;
 	memcpy(ret + 11, up, sizeof(up));
+	return 0;
+}
+
+static int x86_64_tail_stub(uint64_t address, uint64_t hook, uint64_t slot, uint32_t number,
+			    uint64_t target, uint8_t *ret)
+{
+	if (begin_tail_stub(address, hook, slot, number, ret) < 0)
+		return -1;
+	ret[16] = 0xe9;
 	if (displacement(address + 21, target, ret + 17) < 0)
 		return ip_error("stub at 0x%llx: the jump to 0x%llx is out of reach",
 				(unsigned long long)address, (unsigned long long)target);
+	return 0;
+}
+
+static int x86_64_plt_stub(uint64_t address, uint64_t hook, uint64_t slot, uint32_t number,
+			   uint64_t plt_slot, uint8_t *ret)
+{
+	if (begin_tail_stub(address, hook, slot, number, ret) < 0)
+		return -1;
+	ret[16] = 0xff;
+	ret[17] = 0x25;
+	if (displacement(address + 22, plt_slot, ret + 18) < 0)
+		return ip_error("stub at 0x%llx: the PLT's slot at 0x%llx is out of reach",
+				(unsigned long long)address, (unsigned long long)plt_slot);
 	return 0;
 }
 
@@ -310,4 +343,5 @@ const struct ip_arch ip_arch_x86_64 = {
 	.stub = x86_64_stub,
 	.jump_stub = x86_64_jump_stub,
 	.tail_stub = x86_64_tail_stub,
+	.plt_stub = x86_64_plt_stub,
 };

@@ -43,15 +43,25 @@ static inline enum ip_call_form ip_call_at(unsigned bits, uint64_t address, cons
 	return IP_CALL_NONE;
 }
 
+/* Where the jump of a PLT stub would be: behind endbr64 and bnd, or behind mov $n,%r11d, which mold
+ * puts there. */
+static inline unsigned ip_call_plt_jump(const uint8_t *bytes)
+{
+	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+	unsigned at = memcmp(bytes, endbr64, sizeof(endbr64)) ? 0 : sizeof(endbr64);
+
+	if (bytes[at] == 0x41 && bytes[at + 1] == 0xbb)
+		return at + 6;
+	return at + (bytes[at] == 0xf2);
+}
+
 /* Returns the address of the pointer through which the PLT stub at address jumps; 0: it is no such
  * stub. bytes: IP_PLT_LENGTH bytes of it. */
 static inline uint64_t ip_call_plt_slot(unsigned bits, uint64_t address, const uint8_t *bytes)
 {
-	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
-	unsigned at = memcmp(bytes, endbr64, sizeof(endbr64)) ? 0 : sizeof(endbr64);
+	unsigned at = ip_call_plt_jump(bytes);
 	uint64_t slot;
 
-	at += bytes[at] == 0xf2; /* bnd */
 	return ip_call_at(bits, address + at, bytes + at, &slot) == IP_CALL_SLOT &&
 			       bytes[at + 1] == 0x25
 		       ? slot

@@ -65,12 +65,14 @@ rt_jump_hooks:
 rt_payload_hooks:
 	.zero 32
 
-	/* nor are there exits that are returns or jumps */
-	.globl rt_return_hook, rt_payload_return_hook, rt_tail_hook
-	.hidden rt_return_hook, rt_payload_return_hook, rt_tail_hook
+	/* nor are there exits that are returns or jumps, nor PLT entries */
+	.globl rt_return_hook, rt_payload_return_hook, rt_tail_hook, rt_plt_hook
+	.hidden rt_return_hook, rt_payload_return_hook, rt_tail_hook, rt_plt_hook
 rt_return_hook:
 	.long 0
 rt_tail_hook:
+	.long 0
+rt_plt_hook:
 	.long 0
 rt_payload_return_hook:
 	.long 0

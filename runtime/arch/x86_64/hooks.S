@@ -13,6 +13,8 @@
  *                    the function's return address is on top of the stack
  *   hook_tail        called by the stub of a tail exit that is a jump: return address, number, the
  *                    function's return address
+ *   hook_plt         called by the stub of a PLT entry: return address, number, the return address
+ *                    of the call of the PLT entry
  *   jump_KIND        called by a jump stub: return address, number, 128 bytes of red zone
  *
  * Each hook tries the common case of rt_record() in line (record_paths.S). In the common case the
@@ -113,8 +115,8 @@
 	.cfi_escape 0x08, 0x06, 0x08, 0x18, 0x24, 0x08, 0x20, 0x26, 0x22, 0x23, 0x0d
 	.endm
 
-	/* As if the function had jumped to the hook: its frame has gone, and the stub is left out
-	 * of the chain of frames. */
+	/* As if the function had jumped to the hook: its frame has gone, or has not begun, and the
+	 * stub is left out of the chain of frames. */
 	.macro from_tail_stub
 	.cfi_def_cfa_offset TAIL_FRAME
 	.endm
@@ -387,6 +389,10 @@ rt_hooks_base:
 	/* 8 bytes from the site's stack pointer to the caller's before the call of the function */
 	hook_stub hook_tail, 3, 24, slow_tail, from_tail_stub, keep_at_tail, get_at_tail, leave_tail
 	slow_stub slow_tail, 3, 8, from_tail_stub
+	/* the recorded stack pointer is that of a function's first instruction, where the return
+	 * address of its call is on top */
+	hook_stub hook_plt, 1, 16, slow_plt, from_tail_stub, keep_at_tail, get_at_tail, leave_tail
+	slow_stub slow_plt, 1, 0, from_tail_stub
 
 	/*
 	 * Does what stubs do, with number 0: it calls the hook of an entry and the hook of an exit.
@@ -420,8 +426,10 @@ rt_jump_hooks:
 	.irp name, entry, exit, tail_exit, point
 	.long jump_\name - rt_hooks_base
 	.endr
-	.globl rt_return_hook, rt_tail_hook
-	.hidden rt_return_hook, rt_tail_hook
+	.globl rt_return_hook, rt_tail_hook, rt_plt_hook
+	.hidden rt_return_hook, rt_tail_hook, rt_plt_hook
+rt_plt_hook:
+	.long hook_plt - rt_hooks_base
 rt_tail_hook:
 	.long hook_tail - rt_hooks_base
 rt_return_hook:

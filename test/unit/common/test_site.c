@@ -23,6 +23,7 @@ static const struct ip_arch *const arch = &ip_arch_x86_64;
 #define ELSEWHERE  768 /* what a tail jump enters */
 #define NUMBER	   1024
 #define SLOT	   1032
+#define PLT_SLOT   1040 /* through which a PLT entry jumps */
 #define PAGE	   4096
 #define THE_NUMBER 0x12345
 
@@ -141,9 +142,10 @@ static void test_refused(void **state)
 		assert_int_equal(arch->transit(IP_FORM_CALL, IP_REGS_CALL, lengths[i], 1, bytes),
 				 0);
 	}
-	assert_int_equal(arch->idle(4, 5, 0, bytes), -1);
-	assert_error("form 4");
+	assert_int_equal(arch->idle(5, 5, 0, bytes), -1);
+	assert_error("form 5");
 	assert_int_equal(arch->idle(IP_FORM_TAIL, 6, 0, bytes), -1);
+	assert_int_equal(arch->idle(IP_FORM_PLT, 5, 0, bytes), -1);
 	assert_int_equal(arch->live(5, 5, 0, 0, bytes), -1);
 	assert_int_equal(arch->transit(IP_FORM_CALL, IP_REGS_CALL, 5, 0, bytes), 0);
 	assert_int_equal(arch->transit(IP_FORM_CALL, IP_REGS_CALL, 5, 5, bytes), 0);
@@ -382,6 +384,47 @@ static void test_tail(void **state)
 		assert_int_equal(arch->transit(IP_FORM_TAIL, IP_REGS_CALL, 5, split, bytes), 0);
 }
 
+/* A PLT entry jumps through its slot, with the hook and without, and to what the slot holds then.
+ */
+static void test_plt(void **state)
+{
+	static const uint8_t elsewhere[] = {0x4d, 0x31, 0xdb, 0xc3}; /* xor %r11,%r11; ret */
+	static const uint8_t stub[32] = {0x68, 0x45, 0x23, 0x01, 0x00, 0x67, 0xe8, 0xf5,
+					 0x00, 0x00, 0x00, 0x48, 0x8d, 0x64, 0x24, 0x08,
+					 0xff, 0x25, 0xea, 0x0f, 0x00, 0x00, 0xcc, 0xcc,
+					 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc};
+	const int32_t jump = PLT_SLOT - (SITE + 6);
+	uint64_t hook = at(HOOK_JUMP), far = hook ^ 0x10000000000, to = at(ELSEWHERE), target;
+	uint8_t idle[IP_SITE_MAX], live[IP_SITE_MAX], bytes[32];
+
+	(void)state;
+	memcpy(page + ELSEWHERE, elsewhere, sizeof(elsewhere));
+	memcpy(page + SLOT, &hook, sizeof(hook));
+	memcpy(page + PLT_SLOT, &to, sizeof(to));
+	assert_int_equal(arch->idle(IP_FORM_PLT, 6, jump, idle), 0);
+	assert_int_equal(idle[0], 0xff);
+	assert_int_equal(idle[1], 0x25);
+	assert_memory_equal(idle + 2, &jump, 4);
+	assert_int_equal(run_site(idle, 6, IP_REGS_CALL), 0);
+	assert_int_equal(arch->live(IP_FORM_PLT, 6, at(SITE), at(STUB), live), 0);
+	assert_int_equal(arch->live_target(IP_FORM_PLT, 6, at(SITE), live, &target), 1);
+	assert_int_equal(target, at(STUB));
+	for (int direct = 0; direct <= 1; direct++) {
+		assert_int_equal(arch->plt_stub(at(STUB), direct ? hook : far, at(SLOT), THE_NUMBER,
+						at(PLT_SLOT), page + STUB),
+				 0);
+		assert_int_equal(run_site(live, 6, IP_REGS_CALL), THE_NUMBER);
+	}
+	assert_int_equal(arch->plt_stub(0x1000, 0x1100, 0, THE_NUMBER, 0x2000, bytes), 0);
+	assert_memory_equal(bytes, stub, 32);
+	assert_int_equal(arch->plt_stub(0x1000, 0x1100, 0, 1, 0x7f0000000000, bytes), -1);
+	assert_error("out of reach");
+	for (unsigned split = 1; split < 6; split++)
+		assert_int_equal(arch->transit(IP_FORM_PLT, IP_REGS_CALL, 6, split, bytes), 0);
+	assert_int_equal(ip_arch_i386.idle(IP_FORM_PLT, 6, 0, bytes), -1);
+	assert_error("i386 has no sites");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -389,6 +432,7 @@ int main(void)
 		cmocka_unit_test(test_reach),	cmocka_unit_test(test_live_target),
 		cmocka_unit_test(test_stub),	cmocka_unit_test(test_run),
 		cmocka_unit_test(test_transit), cmocka_unit_test(test_tail),
+		cmocka_unit_test(test_plt),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

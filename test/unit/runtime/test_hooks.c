@@ -599,7 +599,7 @@ static void compare(const char *hook, const char *base, int32_t offset, unsigned
 		    unsigned regs, unsigned form, enum way way)
 {
 	static struct outcome wanted, found;
-	const bool jump = form == IP_FORM_JUMP, tail = form == IP_FORM_TAIL,
+	const bool jump = form == IP_FORM_JUMP, tail = form == IP_FORM_TAIL || form == IP_FORM_PLT,
 		   returns = ip_probe_returns(kind, form);
 	uint64_t sp =
 		hook_stack + (kind == IP_PROBE_TAIL_EXIT && (regs != IP_REGS_CALL || jump) ? 8 : 0);
@@ -751,6 +751,16 @@ static void test_tail_hook(void **state)
 				AT_TAIL, IP_FORM_TAIL, way);
 }
 
+/* It is called as the tail hook is, and records what the hook of an entry records. */
+static void test_plt_hook(void **state)
+{
+	(void)state;
+	for (int way = 0; way < WAYS; way++)
+		for (int round = 0; round < 20; round++)
+			compare("PLT hook", rt_hooks_base, rt_plt_hook, IP_PROBE_ENTRY, AT_TAIL,
+				IP_FORM_PLT, way);
+}
+
 static void test_return_hook(void **state)
 {
 	(void)state;
@@ -763,9 +773,9 @@ static void test_return_hook(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hooks), cmocka_unit_test(test_call_sites_in_line),
+		cmocka_unit_test(test_hooks),	   cmocka_unit_test(test_call_sites_in_line),
 		cmocka_unit_test(test_jump_hooks), cmocka_unit_test(test_return_hook),
-		cmocka_unit_test(test_tail_hook)};
+		cmocka_unit_test(test_tail_hook),  cmocka_unit_test(test_plt_hook)};
 
 	return cmocka_run_group_tests(tests, setup, NULL);
 }

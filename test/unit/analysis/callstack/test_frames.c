@@ -20,7 +20,7 @@
 
 /* Numbers: 1 a, 2 b, 3 c, each with a frame of 64; 4 A (a inlined); 5 d, whose frame size is not
  * known; 6 g, 4096; 7 h: 8, as in placement fentry; 8 i has no exit probes; 9 w, and 10 a part
- * of it. */
+ * of it; 20 x, whose tail exit 21 jumps to 22 y. */
 static const char session_text[] =
 	"iprobe-session\t1\ntsc_hz\t1000000000\nmodule\t0\tm\tff\t0\t1\tinstrument\n"
 	"function\t1\t0\ta\t\t0\t-\t64\nfunction\t2\t0\tb\t\t0\t-\t64\n"
@@ -28,7 +28,9 @@ static const char session_text[] =
 	"function\t5\t0\td\t\t0\t-\nfunction\t6\t0\tg\t\t0\t-\t4096\n"
 	"function\t7\t0\th\t\t0\t-\t8\nfunction\t8\t0\ti\t\t0\te\t8\n"
 	"function\t9\t0\tw.constprop.0\t\t0\t-\t8\nfunction\t10\t0\tw.constprop.0.part.1\t\t0\t-"
-	"\t8\n";
+	"\t8\n"
+	"function\t20\t0\tx\t\t0\t-\t8\nfunction\t21\t0\tx\t\t0\tj\t8\n"
+	"function\t22\t0\ty\t\t0\t-\t8\njump\t21\t22\n";
 
 static char said[4096];
 static struct ip_recording *session;
@@ -294,6 +296,15 @@ static const struct test_case {
 	{"but show what is gone",
 	 {{'e', 1, -64}, {'e', 2, -128}, {'e', 8, -72}, {'x', 1, -64}},
 	 "+a +b ~b +i =i -a !b"},
+	{"a call that goes on behind a jump",
+	 {{'e', 20, -8}, {'t', 21, 0}, {'e', 22, -8}, {'x', 22, -8}},
+	 "+x +y -y -x"},
+	{"with a PLT entry on its way",
+	 {{'e', 20, -8}, {'t', 21, 0}, {'e', 8, -8}, {'e', 22, -8}, {'x', 22, -8}},
+	 "+x +i =i +y -y -x"},
+	{"and with nothing that is known behind it",
+	 {{'e', 1, -64}, {'e', 20, -72}, {'t', 21, -64}, {'e', 8, -72}, {'x', 1, -64}},
+	 "+a +x +i =i ^x -a"},
 	{"unfinished", {{'e', 1, -64}, {'e', 2, -128}}, "+a +b .b .a"},
 	{"the exit of a call whose entry was lost is not its caller's",
 	 {{'e', 1, -64}, {'L', 0, 0}, {'x', 1, -192}, {'x', 1, -64}},

@@ -345,7 +345,7 @@ static void test_wrong_fields(void **state)
 		{&b.probes[0].length, 1, 7, "byte 195: site of 7 bytes"},
 		{&b.probes[0].length, 1, 6, "byte 208: site at 0x100a is not behind"},
 		{&b.probes[0].flags, 1, 8, "byte 194: unknown flags"},
-		{&b.probes[0].form, 1, 4, "byte 195: site of unknown form"},
+		{&b.probes[0].form, 1, 5, "byte 195: site of unknown form"},
 		{&b.probes[0].form, 1, IP_FORM_TAIL, "byte 195: probe 0 is a jump"},
 		{&b.probes[3].form, 1, IP_FORM_TAIL, "probe 3 is a jump"}, /* of registers CALL */
 		{&b.probes[0].form, 1, IP_FORM_RETURN, "byte 195: probe 0 is a return"},

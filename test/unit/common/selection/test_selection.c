@@ -221,6 +221,43 @@ static void test_suffixes(void **state)
 	assert_false(matches("f", "f.other.1"));
 }
 
+/* A function of a PLT is meant by its own name, too; foo@plt means that one alone. */
+static void test_plt(void **state)
+{
+	static const struct {
+		const char *glob, *name;
+		bool matches;
+	} cases[] = {
+		{"malloc", "malloc@plt", true},	       {"mal*", "malloc@plt", true},
+		{"malloc@plt", "malloc@plt", true},    {"*@plt", "malloc@plt", true},
+		{"malloc@plt", "malloc", false},       {"*@plt", "malloc", false},
+		{"mall", "malloc@plt", false},	       {"alloc@plt", "malloc@plt", false},
+		{"!malloc", "malloc@plt", false},      {"ns::foo", FOO_INT "@plt", true},
+		{"ns::foo@plt", FOO_INT "@plt", true}, {"ns::foo(int)@plt", FOO_INT "@plt", true},
+		{"ns::foo@plt", FOO_INT, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(cases); i++)
+		if (matches(cases[i].glob, cases[i].name) != cases[i].matches)
+			fail_msg("%s, %s", cases[i].glob, cases[i].name);
+	for (int with_args = 0; with_args <= 1; with_args++) {
+		char *name = ip_demangle(FOO_INT "@plt", with_args),
+		     *plain = ip_demangle("malloc@plt", with_args),
+		     *twice = ip_demangle("a@plt@plt", with_args);
+
+		assert_string_equal(name, with_args ? "ns::foo(int)@plt" : "ns::foo@plt");
+		assert_string_equal(plain, "malloc@plt");
+		assert_string_equal(twice, "a@plt@plt");
+		free(name);
+		free(plain);
+		free(twice);
+	}
+	assert_int_equal(ip_plt_name_length("malloc@plt"), 6);
+	assert_int_equal(ip_plt_name_length("malloc"), 6);
+	assert_int_equal(ip_plt_name_length("@plt"), 4);
+}
+
 static void test_all(void **state)
 {
 	static const struct {
@@ -608,13 +645,14 @@ static void test_quote(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_globs),	 cmocka_unit_test(test_cxx),
-		cmocka_unit_test(test_not),	 cmocka_unit_test(test_file_and_lib),
-		cmocka_unit_test(test_suffixes), cmocka_unit_test(test_all),
-		cmocka_unit_test(test_bad),	 cmocka_unit_test(test_from_file),
-		cmocka_unit_test(test_demangle), cmocka_unit_test(test_bombs),
-		cmocka_unit_test(test_nearest),	 cmocka_unit_test(test_nearest_path),
-		cmocka_unit_test(test_unused),	 cmocka_unit_test(test_quote),
+		cmocka_unit_test(test_globs),	     cmocka_unit_test(test_cxx),
+		cmocka_unit_test(test_not),	     cmocka_unit_test(test_file_and_lib),
+		cmocka_unit_test(test_suffixes),     cmocka_unit_test(test_plt),
+		cmocka_unit_test(test_all),	     cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_from_file),    cmocka_unit_test(test_demangle),
+		cmocka_unit_test(test_bombs),	     cmocka_unit_test(test_nearest),
+		cmocka_unit_test(test_nearest_path), cmocka_unit_test(test_unused),
+		cmocka_unit_test(test_quote),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,7 +36,7 @@ static void test_forms(void **state)
 	}
 }
 
-/* As ld, gold and lld make them, with and without endbr64 and bnd. */
+/* As ld, gold, lld and mold make them, with and without endbr64 and bnd. */
 static void test_linker_stubs(void **state)
 {
 	static const struct {
@@ -47,14 +47,19 @@ static void test_linker_stubs(void **state)
 		{{0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 0x10, 0, 0, 0}, AT + 0x1a},
 		{{0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 0x10, 0, 0, 0}, AT + 0x1b},
 		{{0xf2, 0xff, 0x25, 0x10, 0, 0, 0}, AT + 0x17},
+		{{0xf3, 0x0f, 0x1e, 0xfa, 0x41, 0xbb, 1, 2, 3, 4, 0xff, 0x25, 0x10}, AT + 0x20},
+		{{0x41, 0xbb, 1, 2, 3, 4, 0xf2, 0xff, 0x25, 0x10}, 0},
 		{{0xff, 0x15, 0x10, 0, 0, 0}, 0}, /* a call is none */
 		{{0x68, 0, 0, 0, 0, 0xe9, 0, 0, 0, 0}, 0},
 		{{0xf3, 0x0f, 0x1e, 0xfa, 0x68, 0, 0, 0, 0, 0xe9}, 0},
 	};
 
 	(void)state;
-	for (unsigned i = 0; i < N_ELEMENTS(cases); i++)
+	for (unsigned i = 0; i < N_ELEMENTS(cases); i++) {
 		assert_int_equal(ip_call_plt_slot(64, AT, cases[i].bytes), cases[i].slot);
+		if (cases[i].slot)
+			assert_int_equal(cases[i].bytes[ip_call_plt_jump(cases[i].bytes)], 0xff);
+	}
 }
 
 int main(void)

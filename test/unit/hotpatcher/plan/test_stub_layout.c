@@ -149,7 +149,7 @@ static struct ip_probe_list *make_long_list(void)
 		snprintf(name, sizeof(name), "f%d", rand_r(&seed) % FEW);
 		p.function = ip_probe_list_builder_function(b, name, 0, NULL, 0);
 		p.kind = 1 + rand_r(&seed) % 4;
-		p.form = rand_r(&seed) % 4;
+		p.form = rand_r(&seed) % 5;
 		p.regs = rand_r(&seed) % 4;
 		p.flags = rand_r(&seed) % 4 ? 0 : IP_PROBE_INLINED;
 		if (p.form == IP_FORM_RETURN) {
@@ -159,6 +159,11 @@ static struct ip_probe_list *make_long_list(void)
 			p.kind = IP_PROBE_TAIL_EXIT;
 			p.regs = IP_REGS_ALL;
 			p.flags = 0;
+		} else if (p.form == IP_FORM_PLT) {
+			p.kind = IP_PROBE_ENTRY;
+			p.regs = IP_REGS_ALL;
+			p.flags = IP_PROBE_ENTRY_ONLY;
+			p.length = 6;
 		}
 		assert_int_equal(ip_probe_list_builder_probe(b, &p, i % 3 ? NULL : "4@%edi", NULL),
 				 0);

@@ -238,6 +238,7 @@ static void test_hooks_out_of_reach(void **state)
 		assert_int_equal(long_at(POOL + IP_POOL_RETURN_SLOT(values)),
 				 target->anchor.return_hooks[values]);
 	assert_int_equal(long_at(POOL + IP_POOL_TAIL_SLOT), target->anchor.tail_hook);
+	assert_int_equal(long_at(POOL + IP_POOL_PLT_SLOT), target->anchor.plt_hook);
 }
 
 /* No pool lies within a call's reach of the module: nothing is given away. */
@@ -379,6 +380,63 @@ static void test_room_of_the_module(void **state)
 	bound();
 	assert_int_equal(area->modules[0].pool, IP_POOL_EXECUTABLE);
 	assert_in_range(stub_of(F_IN), POOL + IP_POOL_HEAD, POOL + POOL_SIZE - 1);
+}
+
+/* Sessions with the functions of the PLT and without them: both keep their own numbers and stubs,
+ * so that a thread in a stub of the other one notices nothing. */
+static void test_lists_with_and_without_plt(void **state)
+{
+	const struct fake_recipe *recipes[] = {&usual, &without_room};
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		uint64_t stubs[2], start = POOL, size = POOL_SIZE;
+		uint32_t numbers[2];
+		uint8_t before[POOL_SIZE], after[POOL_SIZE];
+
+		load(recipes[i], BIAS);
+		modules.items[0].may_go = false;
+		if (i == 0) {
+			start = modules.items[0].room;
+			size = FAKE_PAGE;
+		}
+		bound();
+		stubs[0] = stub_of(F_IN);
+		numbers[0] = number_of(F_IN);
+		assert_int_equal(ip_target_read(target, start, before, size), 0);
+		modules.items[0].plt = true;
+		bound();
+		assert_int_equal(area->header->nmodules, 2);
+		stubs[1] = stub_of(F_IN);
+		numbers[1] = number_of(F_IN);
+		assert_int_not_equal(stubs[0], stubs[1]);
+		assert_int_not_equal(numbers[0], numbers[1]);
+		assert_in_range(stubs[1], start + IP_POOL_HEAD, start + size - 1);
+		assert_int_equal(ip_target_read(target, start, after, size), 0);
+		for (size_t k = 0; k < size; k++)
+			assert_true(!before[k] || before[k] == after[k]);
+		for (int plt = 0; plt < 2; plt++) {
+			modules.items[0].plt = plt;
+			bound();
+			assert_int_equal(area->header->nmodules, 2);
+			assert_int_equal(stub_of(F_IN), stubs[plt]);
+			assert_int_equal(number_of(F_IN), numbers[plt]);
+		}
+		end(NULL);
+		begin(NULL);
+	}
+}
+
+/* Half of a room must hold the stubs: the other half is that of the other list. */
+static void test_room_for_one_list(void **state)
+{
+	(void)state;
+	load(&usual, BIAS);
+	modules.items[0].may_go = false;
+	modules.items[0].room_size = 2 * IP_POOL_HEAD + 64;
+	modules.items[0].plt = true;
+	bound();
+	assert_int_equal(area->modules[0].pool, IP_POOL_EXECUTABLE);
 }
 
 /* A thread may still be on its way through a stub of the session before. */
@@ -606,6 +664,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_full_pools, begin, end),
 		cmocka_unit_test_setup_teardown(test_pools_of_a_forked_process, begin, end),
 		cmocka_unit_test_setup_teardown(test_room_of_the_module, begin, end),
+		cmocka_unit_test_setup_teardown(test_lists_with_and_without_plt, begin, end),
+		cmocka_unit_test_setup_teardown(test_room_for_one_list, begin, end),
 		cmocka_unit_test_setup_teardown(test_a_second_session, begin, end),
 		cmocka_unit_test_setup_teardown(test_a_library_that_comes_back, begin, end),
 		cmocka_unit_test_setup_teardown(test_two_copies, begin, end),
