@@ -75,12 +75,15 @@ static int keep_live(const struct ip_session *s, struct ip_plan *plan)
  * of a PLT. */
 static bool has_plt(const struct ip_session *s)
 {
+	/* entries share no numbers, but the target may have written others */
+	uint64_t left = IP_NUMBER_MAX;
+
 	for (uint32_t i = 0; i < IP_AREA_MODULES; i++) {
 		const struct ip_area_module *m = &s->area->modules[i];
 		const uint64_t first = m->first_number;
 		const uint64_t end = first + (uint64_t)IP_NUMBERS_PER_FUNCTION * m->nfunctions;
 
-		for (uint64_t n = first; m->plt && n < end && n <= IP_NUMBER_MAX; n++)
+		for (uint64_t n = first; m->plt && n < end && left; n++, left--)
 			if (ip_trace_knows(s->trace, n))
 				return true;
 	}
