@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The ELF reader: opens any bytes as a file, and as separate debug information, and asks for all
- * that it can be asked for.
+ * that it can be asked for. The same of the PLT.
  *
  * covers: common/elf/elf_file.c common/elf/elf_symbols.c
  */
@@ -9,6 +9,7 @@
 #include "common/elf/elf_file.h"
 #include "common/elf/elf_symbols.h"
 #include "fuzz.h"
+#include "hotpatcher/process/plt.h"
 
 static volatile unsigned sum;
 
@@ -71,6 +72,19 @@ static void ask(struct ip_elf_file *file, size_t size)
 	}
 }
 
+static void ask_plt(const struct ip_elf_file *file)
+{
+	struct ip_plt plt;
+
+	fuzz_assert(ip_plt_find(file, &plt) == 0);
+	for (size_t i = 0; i < plt.n; i++) {
+		fuzz_assert(i == 0 || plt.items[i].site >= plt.items[i - 1].site);
+		fuzz_assert(*plt.items[i].symbol);
+		fuzz_assert(plt.items[i].slot - plt.items[i].site + (1ull << 32) < 1ull << 33);
+	}
+	ip_plt_clear(&plt);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct ip_elf_file *file;
@@ -83,6 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		fuzz_check_error();
 	} else {
 		ask(file, size);
+		ask_plt(file);
 		ip_elf_close(file);
 	}
 	if (ip_elf_open_debug_fd(fd, path, &file) < 0) {
