@@ -28,15 +28,18 @@
 #include "common/selection/selection.h"
 #include "common/units.h"
 #include "hotpatcher/process/modules.h"
+#include "hotpatcher/process/plt.h"
 #include "hotpatcher/process/probe_list_search.h"
 
 static const char help[] =
-	"usage: iprobe list [-f SEL] [--list FILE] [--json] ELF|PID\n"
+	"usage: iprobe list [-f SEL] [--plt] [--list FILE] [--json] ELF|PID\n"
 	"       iprobe list --check [-f SEL] [--args F(...)] [--retval F(...)] [--when COND] "
 	"[--json]\n"
 	"                           ELF|PID\n\n"
 	"The probes of a file, or of every module of a running process.\n\n"
 	"  -f, --functions SEL   only those selected\n"
+	"      --plt             also what attach --plt can record: calls into libraries, "
+	"malloc@plt\n"
 	"      --by-function     a row for each function, with the number of its probes; "
 	"--functions\n"
 	"                        without SEL is the same\n"
@@ -56,6 +59,7 @@ struct listing {
 	struct cli_list_check check;
 	struct ip_json *json;	    /* NULL: as text */
 	bool full_names, functions; /* functions: a row for each function */
+	bool plt;		    /* functions of the PLT, too */
 	uint64_t shown, probes;
 	const char **names; /* names of all functions, for the nearest ones in an error */
 	size_t nnames;
@@ -257,6 +261,7 @@ static int check_shown(const struct listing *l, const char *what)
 
 static int list_file(struct listing *l, const char *path)
 {
+	struct ip_module module = {.path = (char *)path};
 	struct ip_probe_list *list = NULL;
 	struct ip_elf_file *elf;
 	uint64_t room, size;
@@ -270,6 +275,7 @@ static int list_file(struct listing *l, const char *path)
 				strchr(path, '/') ? "" : path);
 	if (ip_elf_open(path, &elf) < 0)
 		return -1;
+	module.elf = elf;
 	ret = ip_probe_list_from_elf(elf->fd, path, &list);
 	if (ret > 0)
 		ip_probe_list_search_not_needed(elf);
@@ -294,14 +300,15 @@ static int list_file(struct listing *l, const char *path)
 		ret = ip_error("%s: its probe list belongs to another build (build-id differs): "
 			       "run coldpatch on it again",
 			       path);
+	module.list = list;
+	if (ret > 0 && l->plt && ip_plt_add(&module) < 0)
+		ret = -1;
 	if (ret > 0 && l->check.wanted) {
-		struct ip_module module = {.path = (char *)path, .elf = elf, .list = list};
-
 		ret = cli_list_check(&l->check, path, &(struct ip_modules){&module, 1}, 0,
 				     l->selection, l->json);
 	} else if (ret > 0)
-		ret = show_module(l, path, list) < 0 || check_shown(l, path) < 0 ? -1 : 0;
-	ip_probe_list_destroy(list);
+		ret = show_module(l, path, module.list) < 0 || check_shown(l, path) < 0 ? -1 : 0;
+	ip_probe_list_destroy(module.list);
 	ip_elf_close(elf);
 	return ret;
 }
@@ -315,6 +322,7 @@ static int list_process(struct listing *l, pid_t pid)
 
 	if (ip_target_open(pid, false, &target) < 0)
 		return -1;
+	target->plt = l->plt;
 	if (ip_modules_load(target, &modules) < 0) {
 		ip_target_close(target);
 		return -1;
@@ -346,6 +354,7 @@ int cmd_list(int argc, char **argv)
 	static const char letters[] = ":f:p:h";
 	static const struct option long_options[] = {{"functions", required_argument, NULL, 'U'},
 						     {"list", required_argument, NULL, 'l'},
+						     {"plt", no_argument, NULL, 'P'},
 						     {"by-function", no_argument, NULL, 'F'},
 						     {"full-names", no_argument, NULL, 'N'},
 						     {"json", no_argument, NULL, 'j'},
@@ -394,6 +403,8 @@ int cmd_list(int argc, char **argv)
 							       : IP_REQUEST_WHEN,
 					       optarg) < 0)
 				return cli_usage(argv[0], "%s", ip_error_message());
+		} else if (option == 'P') {
+			l.plt = true;
 		} else if (option == 'F') {
 			l.functions = true;
 		} else if (option == 'N') {

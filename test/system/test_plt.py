@@ -100,7 +100,7 @@ def test_counting_alone(me, program):
     assert not rows["malloc@plt"].get("max_ns")
 
 
-def test_every_entry_is_listed(me, program):
+def test_every_entry_is_listed(me, program, targets):
     """As many as another disassembler names."""
     text = subprocess.run(["objdump", "-d", program], capture_output=True, text=True, check=True)
     names = set(re.findall(r"^[0-9a-f]+ <(\S+@plt)>:$", text.stdout, re.MULTILINE))
@@ -110,6 +110,13 @@ def test_every_entry_is_listed(me, program):
     )
     assert done.returncode == 0, repr(done)
     assert done.summary()["functions"] == len(names)
+    target = serving(me, targets, program)
+    for what in (program, target.pid):
+        listed = json.loads(me.iprobe("list", "--plt", "--json", what).stdout)["modules"]
+        functions = {p["function"] for m in listed for p in m["probes"]}
+        assert {f for f in functions if f.endswith("@plt")} == names and "memory" in functions
+        assert "@plt" not in me.iprobe("list", what).stdout
+    target.finish()
 
 
 def test_place_in_the_call_tree(me, program):
