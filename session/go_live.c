@@ -124,6 +124,24 @@ int ip_session_check_lists(const struct ip_target *target, const struct ip_modul
 				   : 0; /* if there are no probes, another message says so */
 }
 
+/* Loads the modules. Where an earlier session has left functions of a PLT live, all lists have
+ * those functions, also those of children and of libraries that come later: a function must have
+ * one number in a session. */
+static int load_modules(struct ip_session *s)
+{
+	bool plt = false;
+
+	if (ip_modules_load(s->target, &s->modules) < 0)
+		return -1;
+	for (size_t i = 0; i < s->modules.n; i++)
+		plt |= s->modules.items[i].plt;
+	if (s->target->plt || !plt)
+		return 0;
+	s->target->plt = true;
+	ip_modules_clear(&s->modules);
+	return ip_modules_load(s->target, &s->modules);
+}
+
 int ip_session_plan(struct ip_session *s, bool allow_none)
 {
 	int ret;
@@ -134,7 +152,7 @@ int ip_session_plan(struct ip_session *s, bool allow_none)
 	ip_plan_clear(&s->plan);
 	ip_site_monitor_clear(s->watch, s->trace);
 	ip_modules_clear(&s->modules);
-	if (ip_modules_load(s->target, &s->modules) < 0)
+	if (load_modules(s) < 0)
 		return -1;
 	if (allow_none && !any_probes(&s->modules)) {
 		/* sets the error, in case it is needed */

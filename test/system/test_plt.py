@@ -367,6 +367,43 @@ def test_libraries_that_come_and_go(me, programs, targets):
     target.finish()
 
 
+def test_one_number_after_a_kill(me, programs, targets):
+    """A session without --plt that finds such sites live gives a function one number, in its
+    children, too.
+    """
+    target = targets.start(me, programs.plugins())
+    assert ask(target, "load 1") == "loaded"
+    proc = me.start_iprobe("attach", target.pid, "--plt", "-f", "*@plt", "-o", me.dir() / "killed")
+    memory.wait_until_live(target.pid, proc)
+    proc.send_signal(signal.SIGKILL)
+    actors.end(proc)
+    directory = me.dir() / "trace"
+    session = me.start_iprobe(
+        "attach", target.pid, "-q", "--follow-fork", "-f", "plug_inner", "-o", directory
+    )
+    memory.wait_for(
+        "the sites of the killed one stay",
+        lambda: session.poll() is None and (directory / "iprobe" / "session").exists(),
+        20,
+        0.05,
+    )
+    memory.wait_until_live(target.pid, session)
+    child = int(ask(target, "fork"))
+    done = me.iprobe("attach", target.pid, "-f", "own")
+    assert done.returncode == 0, repr(done)
+    for pid in (target.pid, child):
+        wait_for_library(me, pid, "loading", 2)
+    assert ask(target, "leave") == "back"
+    session.send_signal(signal.SIGINT)
+    done = actors.last_words(session)
+    assert done.returncode == 0, repr(done)
+    lines = (directory / "iprobe" / "session").read_text().splitlines()
+    functions = [line.split("\t")[2:4] for line in lines if line.startswith("function\t")]
+    assert sorted(name for _, name in functions) == ["own", "plug_inner"]
+    memory.assert_untouched(target.pid)
+    target.finish()
+
+
 def test_loading_and_unloading_under_load(me, programs, targets):
     """Two versions in turn, hundreds of times: every result is right."""
     target = targets.start(me, programs.plugins())
