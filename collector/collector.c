@@ -10,6 +10,7 @@
 
 #include "access/delegation.h"
 #include "collector/collector_private.h"
+#include "collector/observer_private.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/process_set.h"
@@ -56,6 +57,7 @@ void ip_collector_destroy(struct ip_collector *c)
 {
 	if (!c)
 		return;
+	ip_observer_destroy(c->looks);
 	ip_flight_recorder_destroy(c->recorder);
 	ip_compressor_destroy(c->compressor);
 	free(c->slots);
@@ -104,6 +106,7 @@ int ip_collector_poll(struct ip_collector *c)
 			ip_flight_recorder_share(c);
 		}
 	}
+	ip_observer_look(c);
 	return taken;
 }
 

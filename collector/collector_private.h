@@ -59,6 +59,7 @@ struct ip_collector {
 	bool same_namespace;
 	struct ip_counters *counters;
 	struct ip_hot *hot;		  /* NULL: no search for hot functions */
+	struct ip_observer_looks *looks;  /* observer.h; NULL: there is no observer */
 	struct ip_process_set *processes; /* that have recorded */
 	uint64_t threads;
 	/* only of compressed traces, once there is a packet to be written; else NULL */

@@ -22,6 +22,7 @@
 
 #include "collector/collector_private.h"
 #include "collector/hot_functions.h"
+#include "collector/observer_private.h"
 #include "common/error.h"
 #include "common/process_set.h"
 #include "hotpatcher/ptrace/stop.h"
@@ -41,6 +42,7 @@ static int take(struct ip_collector *c, uint32_t slot, uint32_t subbuf, size_t n
 	struct ip_checked_records found;
 
 	memcpy(c->copy, c->area->data + (uint64_t)subbuf * IP_SUBBUF_SIZE, n * sizeof(*c->copy));
+	ip_observer_taken(c, slot, c->copy, n);
 	ip_record_check(c->copy, n, next.last, c->records, &found);
 	next.holes += found.holes;
 	next.invalid += found.invalid;
@@ -298,6 +300,8 @@ int ip_drain_slot(struct ip_collector *c, uint32_t index, uint64_t alive)
 		if (put_empty(c, index, at, at, discarded) < 0)
 			return -1;
 	}
+	if (!lives)
+		ip_observer_ended(c, index);
 	return lives ? 0 : put_end(c, index, alive);
 }
 

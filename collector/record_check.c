@@ -32,16 +32,27 @@ static bool valid_id(uint64_t id)
 void ip_record_check(const uint64_t *words, size_t n, uint64_t since, uint64_t *records,
 		     struct ip_checked_records *ret)
 {
-	uint64_t time = since;
+	ip_record_check_part(words, n, &(struct ip_record_check_place){.first = 1, .time = since},
+			     true, records, ret);
+}
+
+size_t ip_record_check_part(const uint64_t *words, size_t n,
+			    const struct ip_record_check_place *from, bool complete,
+			    uint64_t *records, struct ip_checked_records *ret)
+{
+	uint64_t time = from->time;
+	size_t i;
 
 	*ret = (struct ip_checked_records){0};
-	for (size_t i = 1; i < n;) {
+	for (i = from->first; i < n;) {
 		uint64_t word = words[i], id = word & 7, stamp;
 		size_t length = 1;
 
 		if (!word) {
 			/* A hook that never came back: one word, or the three words of an extended
 			 * record, which values may follow. */
+			if (!complete)
+				break;
 			length = i + 2 < n && !words[i + 1] && !words[i + 2] ? IP_EXT_WORDS : 1;
 			if (length == IP_EXT_WORDS && payload_length(words, i, n))
 				length = payload_length(words, i, n);
@@ -65,6 +76,8 @@ void ip_record_check(const uint64_t *words, size_t n, uint64_t since, uint64_t *
 			if (i + length <= n && valid_id(real) && (!words[i + 1] || !words[i + 2])) {
 				/* This hook never came back either: it left after part of its
 				 * record. */
+				if (!complete)
+					break;
 				ret->holes++;
 				i += length;
 				continue;
@@ -78,7 +91,8 @@ void ip_record_check(const uint64_t *words, size_t n, uint64_t since, uint64_t *
 			stamp = word >> 32 | words[i + 1] << 32;
 		} else {
 			stamp = (time & ~IP_TIME_MASK) | ((word >> 3) & IP_TIME_MASK);
-			if (!valid_id(id) || !((word >> 32) & IP_NUMBER_MAX) || !ret->events) {
+			if (!valid_id(id) || !((word >> 32) & IP_NUMBER_MAX) ||
+			    !(ret->events || from->begun)) {
 				ret->invalid++;
 				i++;
 				continue;
@@ -97,4 +111,5 @@ void ip_record_check(const uint64_t *words, size_t n, uint64_t since, uint64_t *
 		i += length;
 	}
 	ret->end = ret->events ? time : 0;
+	return i;
 }

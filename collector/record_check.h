@@ -6,6 +6,7 @@
 #ifndef IP_RECORD_CHECK_H
 #define IP_RECORD_CHECK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,5 +23,18 @@ struct ip_checked_records {
  * back, and no reader could put such records in order. */
 void ip_record_check(const uint64_t *words, size_t n, uint64_t since, uint64_t *records,
 		     struct ip_checked_records *ret);
+
+/* Where a sub-buffer that is read in parts is gone on with. */
+struct ip_record_check_place {
+	size_t first;  /* word; at least 1 */
+	uint64_t time; /* of the record before it: no record may have an earlier one */
+	bool begun;    /* a valid record of the sub-buffer lies before it */
+};
+
+/* Does the same for words[from->first..n). complete: no hook will fill any of these words. Else it
+ * ends before the first record that is not filled yet. Returns the word to go on with. */
+size_t ip_record_check_part(const uint64_t *words, size_t n,
+			    const struct ip_record_check_place *from, bool complete,
+			    uint64_t *records, struct ip_checked_records *ret);
 
 #endif
