@@ -25,6 +25,7 @@ int cmd_follow(int argc, char **argv);
 int cmd_graph(int argc, char **argv);
 int cmd_hist(int argc, char **argv);
 int cmd_info(int argc, char **argv);
+int cmd_last(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_run(int argc, char **argv);

@@ -56,6 +56,9 @@ static const char help[] =
 	"tenth of the free space)\n"
 	"      --rotate N        do not stop there: keep the newest, in N pieces (2 to 64) of "
 	"which the oldest goes\n"
+	"      --stream PLACE    a live log of the events as they happen, for iprobe last: FILE, "
+	"HOST:PORT, device:PATH\n"
+	"      --stream-interval T   write to it at least so often (default 10ms)\n"
 	"      --max-stop T      no stop longer than T: several stops if need be; give up, nothing "
 	"changed, where the\n"
 	"                        threads cannot be gathered in it (default 50ms); failed ones are "
@@ -641,6 +644,8 @@ int cmd_attach(int argc, char **argv)
 	if (code >= 0)
 		return code;
 	serve_client(&options);
+	if (options.session.stream && !cli_is_one_process(&choice))
+		return cli_usage("attach", "--stream is the log of one process: choose one");
 	return cli_is_one_process(&choice)
 		       ? cli_attach_one(choice.pids[0], &options, argc, argv, NULL, NULL)
 		       : cli_attach_service(&choice, &options, argc, argv);

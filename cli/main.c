@@ -36,6 +36,7 @@ static const struct {
 	{"report", cmd_report, "a trace as a table: calls and times per function"},
 	{"graph", cmd_graph, "a trace as a tree of calls; callers and callees of a function"},
 	{"dump", cmd_dump, "a trace event by event"},
+	{"last", cmd_last, "the last calls in a live log (--stream), however that ended"},
 	{"tui", cmd_tui, "a trace on the terminal: table, tree, timeline, by keys"},
 	{"top", cmd_top, "the busiest functions of a running process, live"},
 	{"hist", cmd_hist,

@@ -15,7 +15,7 @@
 #include "common/trace/end_reason.h"
 #include "hotpatcher/plan/selections.h"
 
-#define IP_CONTROLLERS_MAX 3
+#define IP_CONTROLLERS_MAX 4
 
 struct ip_area;
 struct ip_plan;

@@ -21,6 +21,7 @@
 #include "hotpatcher/plan/value_plan.h"
 #include "kernel_trace/recorder.h"
 #include "session/end_time.h"
+#include "stream_log/stream_log.h"
 #include "trace_writer/writer.h"
 
 #define IP_DEFAULT_MEMORY   (64ull << 20)
@@ -104,8 +105,11 @@ struct ip_session_options {
 	 * record */
 	int (*on_describe)(void *context, int memory);
 	void *context;
-	unsigned drop_hot; /* per cent (hot_functions.h); 0: not asked for */
-	bool coarse;	   /* time from a clock that is refreshed from outside (coarse_clock.h) */
+	/* a live log of the events goes there (stream_log/log_place.h); NULL: there is none */
+	const char *stream;
+	uint64_t stream_interval_ns; /* its longest silence; 0: 10 ms */
+	unsigned drop_hot;	     /* per cent (hot_functions.h); 0: not asked for */
+	bool coarse; /* time from a clock that is refreshed from outside (coarse_clock.h) */
 	struct ip_value_options values;
 	struct ip_filter_options filters;
 	struct ip_payload_rules payloads;
@@ -190,6 +194,8 @@ struct ip_session_summary {
 	uint64_t plain;	   /* packets that were not compressed, although they should have been */
 	size_t dropped;	   /* functions that --drop-hot dropped */
 	char *dir; /* the trace, where it was found by --resume; malloc'ed; NULL: as in options */
+	struct ip_stream_log_counts stream; /* of --stream */
+	char stream_failure[160];	    /* why its log ended early; "": it did not */
 	char *dropped_names; /* names of the first of them, or NULL; freed like dir */
 	bool counting;	     /* functions have payloads of their own */
 	uint64_t calls;	     /* calls that were counted or measured instead of logged */

@@ -68,16 +68,13 @@ static int commit(struct ip_trace *trace, FILE *out, const char *temporary, cons
 	return ip_error_errno("cannot write %s/%s", trace->dir, name);
 }
 
-static int write_session(struct ip_trace *trace)
+/* Writes the lines that are known from the beginning. */
+static void put_head(const struct ip_trace *trace, FILE *out)
 {
-	_cleanup_free_ char *temporary = NULL;
-	FILE *out = open_new(trace, IP_TRACE_SESSION, &temporary);
 	struct utsname u = {0};
 	char kernel[sizeof(u.sysname) + sizeof(u.release) + sizeof(u.version) + sizeof(u.machine) +
 		    8];
 
-	if (!out)
-		return ip_error_errno("cannot write %s/%s", trace->dir, IP_TRACE_SESSION);
 	uname(&u);
 	snprintf(kernel, sizeof(kernel), "%s %s %s %s", u.sysname, u.release, u.version, u.machine);
 	fprintf(out, "iprobe-session\t1\n");
@@ -94,6 +91,38 @@ static int write_session(struct ip_trace *trace)
 	if (trace->idle_tsc)
 		fprintf(out, "idle\t%lu\n", trace->idle_tsc);
 	fprintf(out, "tsc_hz\t%lu\nends\tpackets\n", trace->hz);
+}
+
+char *ip_trace_head(struct ip_trace *trace, size_t *ret_size)
+{
+	struct ip_clock_reading now;
+	char *text = NULL;
+	FILE *out = open_memstream(&text, ret_size);
+
+	if (!out)
+		return NULL;
+	trace->hz = ip_clock_hz(&trace->start, &now, 2000000);
+	put_head(trace, out);
+	if (fclose(out) != 0)
+		free(ip_steal_ptr(text));
+	return text;
+}
+
+const char *ip_trace_text(struct ip_trace *trace, size_t *ret_size)
+{
+	fflush(trace->text_out);
+	*ret_size = trace->text_size;
+	return trace->text;
+}
+
+static int write_session(struct ip_trace *trace)
+{
+	_cleanup_free_ char *temporary = NULL;
+	FILE *out = open_new(trace, IP_TRACE_SESSION, &temporary);
+
+	if (!out)
+		return ip_error_errno("cannot write %s/%s", trace->dir, IP_TRACE_SESSION);
+	put_head(trace, out);
 	if (fflush(trace->text_out) != 0 || ferror(trace->text_out)) {
 		fclose(out);
 		unlinkat(trace->dirfd, temporary, 0);

@@ -201,6 +201,13 @@ int ip_trace_sync(struct ip_trace *trace);
 /* Like ip_trace_sync(), but does nothing if nothing is new. */
 int ip_trace_sync_new(struct ip_trace *trace);
 
+/* The text of the session file as far as it is known, for a reader that gets it while the session
+ * goes on. ip_trace_head() returns the lines that are known from the beginning (malloc'ed; NULL: no
+ * memory). ip_trace_text() returns the lines that have been added behind them up to now, which
+ * stay as they are; they are valid until the next call for the trace. */
+char *ip_trace_head(struct ip_trace *trace, size_t *ret_size);
+const char *ip_trace_text(struct ip_trace *trace, size_t *ret_size);
+
 /* Writes a file of the trace directory atomically. name: its path in the directory. */
 int ip_trace_save(struct ip_trace *trace, const char *name, const void *data, size_t size);
 

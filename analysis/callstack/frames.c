@@ -339,6 +339,11 @@ int ip_frames_feed(struct ip_frames *t, const struct ip_event *events, size_t n)
 	return ret;
 }
 
+size_t ip_frames_suspect(const struct ip_frames *t)
+{
+	return t->suspect < t->n ? t->suspect : t->n;
+}
+
 void ip_frames_loss(struct ip_frames *t)
 {
 	if (t->holds)

@@ -160,6 +160,8 @@ void ip_frames_finish(struct ip_frames *frames, uint64_t end);
 /* Sets *ret to the open frames, the outermost first. They are valid until the next event is fed.
  * Returns their number. */
 size_t ip_frames_open(const struct ip_frames *frames, const struct ip_frame **ret);
+/* How many of them, from the outermost one on, will be SUSPECT when they are closed. */
+size_t ip_frames_suspect(const struct ip_frames *frames);
 
 /* What a machine knows between two packets of a thread: from there another machine of the same
  * recording can go on. */

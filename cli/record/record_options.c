@@ -14,6 +14,7 @@
 #include "cli/args/suggest.h"
 #include "cli/cli.h"
 #include "cli/record/live_line.h"
+#include "cli/record/stream_log.h"
 #include "cli/record/value_words.h"
 #include "cli/record/via_daemon.h"
 #include "collector/hot_functions.h"
@@ -75,7 +76,9 @@ enum {
 	OPT_KERNEL,
 	OPT_KERNEL_BUFFER,
 	OPT_KERNEL_FUNCTIONS,
-	OPT_KERNEL_SOURCE
+	OPT_KERNEL_SOURCE,
+	OPT_STREAM,
+	OPT_STREAM_INTERVAL
 };
 
 static const struct option long_options[] = {
@@ -124,6 +127,8 @@ static const struct option long_options[] = {
 	{"kernel-buffer", required_argument, NULL, OPT_KERNEL_BUFFER},
 	{"kernel-functions", required_argument, NULL, OPT_KERNEL_FUNCTIONS},
 	{"kernel-source", required_argument, NULL, OPT_KERNEL_SOURCE},
+	{"stream", required_argument, NULL, OPT_STREAM},
+	{"stream-interval", required_argument, NULL, OPT_STREAM_INTERVAL},
 	{"quiet", no_argument, NULL, 'q'},
 	CLI_PROCESS_OPTIONS,
 	{"help", no_argument, NULL, 'h'},
@@ -402,7 +407,7 @@ static const char *contradiction(const struct ip_session_options *o)
 		       "it on disk: one of them";
 	if (o->rotate && o->max_size && o->max_size / o->rotate < IP_TRACE_PIECE_LEAST)
 		return "--rotate: a piece must hold 256K: give more --max-size, or fewer pieces";
-	return NULL;
+	return cli_stream_contradiction(o);
 }
 
 /* Adds functions that start or stop the recording to the selection; also those of conditions
@@ -560,6 +565,14 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 			break;
 		case OPT_ROTATE:
 			if (parse_rotate(optarg, &ret->session) < 0)
+				return cli_usage(command, "%s", ip_error_message());
+			break;
+		case OPT_STREAM:
+			if (cli_stream_parse(optarg, &ret->session) < 0)
+				return cli_usage(command, "%s", ip_error_message());
+			break;
+		case OPT_STREAM_INTERVAL:
+			if (cli_stream_parse_interval(optarg, &ret->session) < 0)
 				return cli_usage(command, "%s", ip_error_message());
 			break;
 		case OPT_COMPRESS:

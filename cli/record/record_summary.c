@@ -10,6 +10,7 @@
 #include "cli/record/end_time.h"
 #include "cli/record/live_line.h"
 #include "cli/record/stops.h"
+#include "cli/record/stream_log.h"
 #include "common/json.h"
 #include "common/print.h"
 #include "common/trace/trace_format.h"
@@ -235,6 +236,7 @@ static void print_json(const struct cli_record_options *options, const struct ip
 	ip_json_uint(&j, "children_restored", s->children_restored);
 	if (options->session.kernel.groups && !options->session.service)
 		cli_json_kernel(&j, &s->kernel);
+	cli_stream_json(&j, &options->session, s);
 	if (options->session.follow_exec) {
 		ip_json_uint(&j, "execs", s->execs);
 		ip_json_double(&j, "exec_gap_us", s->exec_gap_ns / 1e3);
@@ -516,6 +518,7 @@ void cli_record_summary_of(const struct cli_record_options *options,
 			 ip_plural(s->calls));
 	if (options->session.kernel.groups && !options->session.service)
 		cli_record_tell_kernel(whose, &s->kernel);
+	cli_stream_print(&options->session, s);
 	if (options->session.overwrite || s->overwrites)
 		snprintf(overwritten, sizeof(overwritten), ", %s before them overwritten",
 			 ip_format_count(s->overwritten, count));

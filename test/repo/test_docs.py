@@ -18,6 +18,7 @@ COMMANDS = [
     "report",
     "graph",
     "dump",
+    "last",
     "hist",
     "export",
     "info",

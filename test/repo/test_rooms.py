@@ -28,7 +28,8 @@ ROOMS = {
     "collector": ["trace_writer"],
     "kernel_trace": ["common"],
     "service": ["trace_writer", "kernel_trace"],
-    "session": ["collector", "kernel_trace"],
+    "stream_log": ["collector"],
+    "session": ["stream_log", "kernel_trace"],
     "fperf": ["session"],
     "iprobed": ["access", "kernel_trace"],
     "runtime": ["common", "include"],
@@ -46,9 +47,10 @@ ROOMS = {
     "analysis/syscalls": ["analysis/wait"],
     "analysis/export": ["analysis/wait"],
     "analysis/trim": ["analysis/callstack"],
+    "analysis/stream_log": ["analysis/callstack"],
     "cli": [
         *("fperf", "service", "iprobed", "analysis/export", "analysis/trim", "analysis/syscalls"),
-        "analysis/darc",
+        *("analysis/darc", "analysis/stream_log"),
     ],
 }
 # Files of the runtime: what is compared with, or laid into, a target; and its way of reading
@@ -65,6 +67,8 @@ LIBRARY = {
     "hotpatcher/arch": "iprobe-arch",
     "trace_writer": "iprobe-trace-writer",
     "kernel_trace": "iprobe-kernel-trace",
+    "stream_log": "iprobe-stream-log",
+    "analysis/stream_log": "iprobe-last-calls",
 } | {
     f"coldpatch/{part}": f"iprobe-coldpatch-{part}" for part in ("elf", "sites", "write")
 }

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opens the place that a live log goes to.
+ */
+#include "stream_log/log_place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+
+#define DEVICE	   "device:"
+#define CONNECT_MS 5000
+#define MODE	   0600
+
+/* The colon in front of a port; NULL: the text is no HOST:PORT. */
+static const char *port_of(const char *text)
+{
+	const char *colon = strrchr(text, ':');
+
+	return colon && colon != text && !strchr(text, '/') && colon[1] &&
+			       strspn(colon + 1, "0123456789") == strlen(colon + 1)
+		       ? colon
+		       : NULL;
+}
+
+int ip_log_place_kind(const char *text)
+{
+	const char *colon = port_of(text);
+
+	if (!strncmp(text, DEVICE, strlen(DEVICE)))
+		return text[strlen(DEVICE)] == '/'
+			       ? IP_LOG_DEVICE
+			       : ip_error("--stream %s: a device is named by its path, such as "
+					  "device:/dev/sdb",
+					  text);
+	if (!*text || !strcmp(text, "-"))
+		return ip_error("--stream needs a FILE, device:PATH or HOST:PORT");
+	if (colon && (strlen(colon + 1) > 5 || atoi(colon + 1) < 1 || atoi(colon + 1) > 65535))
+		return ip_error("--stream %s: a port is a number from 1 to 65535 (./%s is a file)",
+				text, text);
+	return colon ? IP_LOG_CONNECTION : IP_LOG_FILE;
+}
+
+/* Connects to one address. Returns the socket, or -1 with errno. */
+static int connect_to(const struct addrinfo *a)
+{
+	const int on = 1;
+	_cleanup_close_ int fd =
+		socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, a->ai_protocol);
+	struct pollfd p = {.fd = fd, .events = POLLOUT};
+	int error = 0;
+	socklen_t size = sizeof(error);
+
+	if (fd < 0)
+		return -1;
+	if (connect(fd, a->ai_addr, a->ai_addrlen) < 0) {
+		if (errno != EINPROGRESS)
+			return -1;
+		if (poll(&p, 1, CONNECT_MS) <= 0)
+			error = ETIMEDOUT;
+		else
+			getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
+	}
+	if (error) {
+		errno = error;
+		return -1;
+	}
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	return ip_steal_fd(&fd);
+}
+
+static int open_connection(const char *text)
+{
+	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+	_cleanup_free_ char *host = strdup(text);
+	struct addrinfo *found = NULL;
+	char *name = host, *colon = host ? strrchr(host, ':') : NULL;
+	int error, fd = -1;
+
+	if (!colon)
+		return ip_error("out of memory");
+	*colon = '\0';
+	if (*name == '[' && colon > name + 1 && colon[-1] == ']') {
+		name++;
+		colon[-1] = '\0';
+	}
+	error = getaddrinfo(name, colon + 1, &hints, &found);
+	if (error)
+		return ip_error("--stream %s: %s", text, gai_strerror(error));
+	for (const struct addrinfo *a = found; a && fd < 0; a = a->ai_next)
+		fd = connect_to(a);
+	error = errno;
+	freeaddrinfo(found);
+	errno = error;
+	return fd < 0 ? ip_error_errno("--stream %s: nobody takes the log there (nc -l -p %s > "
+				       "FILE does)",
+				       text, strrchr(text, ':') + 1)
+		      : fd;
+}
+
+static int open_device(const char *text, bool *ret_blocks)
+{
+	const char *path = text + strlen(DEVICE);
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_EXCL | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct termios terminal;
+	struct stat st;
+
+	if (fd < 0 && errno == EBUSY)
+		return ip_error("--stream %s: it is mounted, or another program has it", text);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return ip_error_errno("--stream %s: cannot open it", text);
+	if (!S_ISBLK(st.st_mode) && !S_ISCHR(st.st_mode))
+		return ip_error("--stream %s: it is no device: --stream %s writes to a file", text,
+				path);
+	*ret_blocks = S_ISBLK(st.st_mode);
+	/* a serial line passes bytes on as they are */
+	if (S_ISCHR(st.st_mode) && tcgetattr(fd, &terminal) == 0) {
+		cfmakeraw(&terminal);
+		tcsetattr(fd, TCSANOW, &terminal);
+	}
+	return ip_steal_fd(&fd);
+}
+
+static int open_file(const char *text, bool *ret_blocks)
+{
+	const int how = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	_cleanup_close_ int fd = open(text, how | O_CREAT | O_EXCL, MODE);
+	struct stat st;
+
+	if (fd < 0 && errno == EEXIST) {
+		/* no look changes what is there: a device may act when it is opened */
+		if (lstat(text, &st) < 0)
+			return ip_error_errno("--stream %s: cannot open it", text);
+		if (S_ISBLK(st.st_mode) || S_ISCHR(st.st_mode))
+			return ip_error("--stream %s: it is a device, which is named as "
+					"device:%s",
+					text, text);
+		if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode))
+			return ip_error("--stream %s: it is neither a regular file nor a pipe",
+					text);
+		fd = open(text, how);
+	}
+	if (fd < 0 && errno == ENXIO)
+		return ip_error("--stream %s: nobody reads this pipe", text);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return ip_error_errno("--stream %s: cannot open it", text);
+	if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode))
+		return ip_error("--stream %s: it is neither a regular file nor a pipe", text);
+	if (st.st_uid != geteuid())
+		return ip_error("--stream %s: it is another user's", text);
+	if (S_ISREG(st.st_mode) && st.st_size)
+		return ip_error("--stream %s: the file is there already: remove it, or name "
+				"another",
+				text);
+	*ret_blocks = S_ISREG(st.st_mode);
+	return ip_steal_fd(&fd);
+}
+
+int ip_log_place_open(const char *text, bool *ret_blocks)
+{
+	const int kind = ip_log_place_kind(text);
+
+	*ret_blocks = false;
+	return kind < 0			   ? -1
+	       : kind == IP_LOG_CONNECTION ? open_connection(text)
+	       : kind == IP_LOG_DEVICE	   ? open_device(text, ret_blocks)
+					   : open_file(text, ret_blocks);
+}
