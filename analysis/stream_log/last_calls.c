@@ -128,6 +128,7 @@ static int read_text(struct reader *r)
 	const struct ip_stream_log_header *batch;
 	struct ip_last_calls *last = r->last;
 	uint64_t missing;
+	bool late = false;
 	int found;
 
 	while ((found = ip_batch_reader_next(r->batches, &batch, &missing)) > 0) {
@@ -135,6 +136,7 @@ static int read_text(struct reader *r)
 
 		if (missing)
 			cut_line(r);
+		late |= missing && !last->batches;
 		last->missing += missing;
 		if (last->batches++ && batch->complete > last->complete &&
 		    batch->complete - last->complete > last->longest_ticks && last->complete)
@@ -157,9 +159,14 @@ static int read_text(struct reader *r)
 		}
 	}
 	ip_batch_reader_damage(r->batches, &last->damaged, &last->tail);
-	return found < 0 ? -1
-			 : ip_recording_parse(r->path, r->text ? r->text : "", r->text_size,
-					      &last->session);
+	if (found < 0)
+		return -1;
+	if (ip_recording_parse(r->path, r->text ? r->text : "", r->text_size, &last->session) == 0)
+		return 0;
+	return late ? ip_error("%s: its beginning is missing, which tells what its numbers stand "
+			       "for",
+			       r->path)
+		    : -1;
 }
 
 /* Keeps a call that has ended. */

@@ -14,7 +14,7 @@ SESSION = (
     "iprobe-session\t1\nhost\th\ncommand\tc\npid\t5\ntsc_start\t100\ntsc_hz\t1000000\n"
     "module\t0\tm\t\t0\t1\t-\n"
     "function\t1\t0\tf\t\t0\t-\t16\nfunction\t3\t0\tg\t\t0\t-\t16\n"
-    "stack\t5\t5\t150\t1:7000\nstack\t5\t9\t150\t1:7000,3:6f00\n"
+    "stack\t5\t6\t150\t1:28672\nstack\t5\t9\t150\t1:28672,3:28416\n"
 )
 
 
@@ -41,9 +41,9 @@ def section(kind, content):
     return struct.pack("<2I", kind, len(content)) + content + bytes(-len(content) % 8)
 
 
-def batch(number, complete, *sections, log=7, dropped=0, late=0):
+def batch(number, complete, *sections, log=7, dropped=0, late=0, version=1):
     body = b"".join(sections)
-    head = struct.pack("<4I", 0x474C5049, 1, 64 + len(body), 0)
+    head = struct.pack("<4I", 0x474C5049, version, 64 + len(body), 0)
     rest = struct.pack("<5Q2I", log, number, complete, dropped, 0, late, 10000) + body
     return head[:12] + struct.pack("<I", checksum(head + rest)) + rest
 
@@ -99,7 +99,8 @@ def main():
             batch(i, 100, section(TEXT, SESSION.encode()[20 * i : 20 * i + 20])) for i in range(20)
         ),
         "other_log": b"".join(whole[:3]) + batch(3, 900, log=8),
-        "other_version": whole[0][:4] + struct.pack("<I", 2) + whole[0][8:],
+        "bad_checksum": b"".join(whole[:3]) + whole[3][:-8] + b"8 others",
+        "other_version": batch(0, 100, section(TEXT, SESSION.encode()), version=2),
         "unknown_section": b"".join([*whole[:2], batch(2, 350, section(77, b"later"))]),
         "large_numbers": b"".join(
             [

@@ -257,6 +257,8 @@ def test_cut_anywhere(me, log):
     assert "not a live log" in one_line(me.iprobe("last", part))
     part.write_bytes(b"")
     assert "not a live log" in one_line(me.iprobe("last", part))
+    part.write_bytes(data[found[0][1] :])
+    assert "its beginning is missing" in one_line(me.iprobe("last", part))
 
 
 def test_damaged_within(me, log):
