@@ -380,6 +380,8 @@ void ip_stream_log_end(struct ip_stream_log *log, uint64_t now, uint64_t limit_n
 	if (log->writer && log->counts.batches) {
 		log->nbehind = 0;
 		write_batches(log, now > log->complete ? now : log->complete);
+		/* with times that are yet to come: the process has made them up */
+		log->counts.dropped += log->order.n;
 	}
 	if (log->writer)
 		ip_log_writer_end(log->writer, limit_ns, &written);

@@ -487,3 +487,54 @@ def test_a_machine_that_stops(root, programs):
     opened = [call for thread in found["threads"] for call in thread["open"]]
     assert [call["function"] for call in opened] == ["held"], found
     assert opened[0]["open_ns"] > 1000000000, found
+
+
+@pytest.fixture
+def disk(root):
+    """(a block device of 4 MiB, its image)"""
+    image = root.dir() / "image"
+    image.write_bytes(bytes(4 << 20))
+    made = root.run(["losetup", "-f", "--show", image])
+    if made.returncode:
+        pytest.skip(f"no loop device: {made.stderr.strip()}")
+    yield made.stdout.strip(), image
+    assert root.run(["losetup", "-d", made.stdout.strip()]).returncode == 0
+
+
+def test_block_device(root, programs, targets, disk):
+    """It is written from its start; one that is mounted or in use is refused; what an earlier log
+    has left there is not read.
+    """
+    device, image = disk
+    program = programs.simple("last_calls", extra=["-pthread"])
+    target = targets.start(root, [program, root.dir() / "notes", 2, 300])
+    assert f"named as device:{device}" in one_line(attach(root, target, device))
+    for seconds in ("600ms", "300ms"):
+        summary = summary_of(attach(root, target, f"device:{device}", seconds=seconds))
+        assert "error" not in summary["stream"] and summary["stream"]["longest_sync_ns"] > 0
+        for path in (device, image):
+            found = last(root, path)
+            assert found["end"] and found["records"] == summary["stream"]["records"], found
+            assert not found["missing_batches"]
+    # the disk ends: the log ends with it, which is told
+    fast = targets.start(root, [program, root.dir() / "notes", 1, 0])
+    done = attach(root, fast, f"device:{device}", "--max-size", "4G", seconds="1s")
+    assert "No space left on device" in summary_of(done)["stream"]["error"]
+    found = last(root, device)
+    assert found["end"] is None and 0 < found["records"] < json.loads(done.stdout)["events"]
+    held = os.open(device, os.O_RDONLY | os.O_EXCL)
+    try:
+        assert "another program has it" in one_line(attach(root, target, f"device:{device}"))
+    finally:
+        os.close(held)
+    made = root.run(["mkfs.ext2", "-q", device])
+    assert made.returncode == 0, repr(made)
+    folder = root.dir()
+    mounted = root.run(["mount", device, folder])
+    if mounted.returncode:
+        pytest.skip(f"cannot mount: {mounted.stderr.strip()}")
+    try:
+        assert "it is mounted" in one_line(attach(root, target, f"device:{device}"))
+    finally:
+        assert root.run(["umount", folder]).returncode == 0
+    assert root.run(["e2fsck", "-fn", device]).returncode == 0
