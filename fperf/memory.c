@@ -100,10 +100,10 @@ int ip_fperf_check(struct ip_fperf *f, const struct ip_target *target, const str
 	if (target->arch->bits != 64)
 		return ip_error("pid %d: fperf counts in 64-bit programs only", target->pid);
 	/* otherwise it would count nothing, without a message */
-	if ((target->anchor.fperf_abi & ~IP_RT_KNOWS) != IP_FPERF_ABI)
+	if (target->anchor.fperf_abi != IP_FPERF_ABI)
 		return ip_error("pid %d: the runtime in it is that of another version of iprobe "
 				"(fperf's ABI is %u, ours %u): start the process anew",
-				target->pid, target->anchor.fperf_abi & ~IP_RT_KNOWS, IP_FPERF_ABI);
+				target->pid, target->anchor.fperf_abi, IP_FPERF_ABI);
 	if (ip_fperf_makes_calls(f) && ip_values_is_confined(target))
 		return ip_error("pid %d: it is under seccomp, or may be soon (libseccomp), and "
 				"might be ended for the system calls that read these counters: -e "

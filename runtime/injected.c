@@ -18,7 +18,7 @@
  * last. */
 struct ip_rt_anchor iprobe_rt_anchor __attribute__((section(".iprobe.anchor"))) = {
 	.abi = IP_RT_ABI,
-	.fperf_abi = IP_FPERF_ABI | IP_RT_KNOWS,
+	.fperf_abi = IP_FPERF_ABI,
 	.area_fd = -1,
 };
 struct ip_injection rt_injection __attribute__((section(".iprobe.injection"))) = {0};

@@ -16,7 +16,7 @@
 __attribute__((visibility("default"))) struct ip_rt_anchor iprobe_rt_anchor = {
 	.magic = IP_RT_MAGIC,
 	.abi = IP_RT_ABI,
-	.fperf_abi = IP_FPERF_ABI | IP_RT_KNOWS,
+	.fperf_abi = IP_FPERF_ABI,
 	.area_fd = -1,
 };
 

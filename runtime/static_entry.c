@@ -17,7 +17,7 @@ extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden")));
 __attribute__((visibility("default"))) struct ip_rt_anchor iprobe_rt_anchor = {
 	.magic = IP_RT_MAGIC,
 	.abi = IP_RT_ABI,
-	.fperf_abi = IP_FPERF_ABI | IP_RT_KNOWS,
+	.fperf_abi = IP_FPERF_ABI,
 	.area_fd = -1,
 	.wake = (uint64_t)rt_wake,
 	.wake_end = (uint64_t)rt_wake_end,

@@ -49,10 +49,6 @@
  * (PR_SET_TSC). Hooks read that clock. */
 #define IP_RT_NO_TSC 0x10000u
 
-/* Bits of fperf_abi: the hooks know IP_MODE_WITHIN. */
-#define IP_RT_KNOWS_WITHIN 0x10000u
-#define IP_RT_KNOWS	   IP_RT_KNOWS_WITHIN
-
 struct ip_rt_anchor {
 	uint64_t magic;
 	uint32_t abi;
@@ -88,9 +84,7 @@ struct ip_rt_anchor {
 	 * wake_block (hotpatcher/inject/runtime_wake.h). All three are 0 in libiprobe-rt.so. */
 	uint64_t wake, wake_end, wake_block;
 	uint32_t waking; /* atomic; 1: a thread is setting the runtime up */
-	/* IP_FPERF_ABI: the hooks support no other version; and IP_RT_KNOWS_..., which older
-	 * runtimes do not have */
-	uint32_t fperf_abi;
+	uint32_t fperf_abi; /* IP_FPERF_ABI: the hooks support no other version */
 	/* Code in which a thread continues a system call that a stop interrupted (struct
 	 * ip_restart). 0: the runtime has no such code. Only older runtimes fill restart_places.
 	 * Their code needs room on the thread's stack, so the tracer sends no thread there any

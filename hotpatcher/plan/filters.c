@@ -25,11 +25,6 @@ int ip_filters_begin(const struct ip_filter_options *o, struct ip_area *area,
 	memset(f, 0, sizeof(*f));
 	if (!ip_filters_any(o))
 		return 0;
-	/* an older one would record everything */
-	if (o->within.name && !(target->anchor.fperf_abi & IP_RT_KNOWS_WITHIN))
-		return ip_error("pid %d: the runtime in it is that of an older iprobe, which does "
-				"not know --within: start the process anew",
-				target->pid);
 	if (ip_filters_begin_threads(o, f, target) < 0)
 		return -1;
 	hz = ip_clock_hz(start, &now, 2000000);
