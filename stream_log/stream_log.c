@@ -31,6 +31,7 @@
 struct known {
 	uint64_t claimed;
 	uint32_t thread; /* NO_THREAD: there were too many */
+	bool placed;	 /* it was told with the stack pointer of its first record */
 };
 
 struct ip_stream_log {
@@ -134,18 +135,22 @@ size_t ip_stream_log_text(struct ip_stream_log *log, const char *text, size_t si
 	return taken;
 }
 
-/* Returns the number of the claim's thread, which is told of in the next batch if it is new. */
+/* Returns the number of the claim's thread, which is told of in the next batch if it is new, and
+ * once more when its stack pointer is known. sp: of its first record; 0: there is none yet. */
 static uint32_t thread_of(struct ip_stream_log *log, const struct ip_observer_claim *claim,
 			  uint64_t sp)
 {
 	struct known *k = &log->slots[claim->slot];
 
-	if (k->claimed == claim->claimed && k->claimed)
+	if (k->claimed != claim->claimed || !k->claimed)
+		*k = (struct known){claim->claimed, NO_THREAD, false};
+	else if (k->placed || !sp)
 		return k->thread;
-	*k = (struct known){claim->claimed, NO_THREAD};
-	if (log->nthreads < IP_STREAM_LOG_THREADS &&
+	if ((k->thread != NO_THREAD || log->nthreads < IP_STREAM_LOG_THREADS) &&
 	    ip_array_grow(&log->threads, log->nnew, sizeof(*log->threads)) == 0) {
-		k->thread = log->nthreads++;
+		if (k->thread == NO_THREAD)
+			k->thread = log->nthreads++;
+		k->placed = sp;
 		log->threads[log->nnew++] = (struct ip_stream_log_thread){
 			.thread = k->thread, .pid = claim->pid, .tid = claim->tid, .sp = sp};
 	}

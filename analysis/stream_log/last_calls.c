@@ -112,7 +112,9 @@ static int add_threads(struct reader *r, const struct ip_batch_section *section)
 		t = thread_of(r, items[i].thread);
 		if (!t)
 			return -1;
-		if (t->known)
+		/* it may be told again, with its stack pointer */
+		if (t->known &&
+		    (t->sp || t->thread.pid != items[i].pid || t->thread.tid != items[i].tid))
 			continue;
 		t->known = true;
 		t->thread.pid = items[i].pid;

@@ -29,7 +29,7 @@
  *   TEXT       The next bytes of the text of the session (DIR/iprobe/session, trace_format.h). A
  *              line may go on in the next section of this kind.
  *   THREADS    struct ip_stream_log_thread: threads that follow, by number. A number is never used
- *              for another thread.
+ *              for another thread; a thread that was told without a record is told again.
  *   RECORDS    A base time (64 bits), then struct ip_stream_log_record: in order of time over all
  *              threads, those of one thread in the order in which they happened.
  *   BEHIND     struct ip_stream_log_behind: threads of which not all is read that lies in the rings
@@ -75,7 +75,7 @@ struct ip_stream_log_thread {
 	uint32_t thread;
 	uint32_t pid, tid; /* as the process sees them itself */
 	uint32_t unused;
-	uint64_t sp; /* of its first record */
+	uint64_t sp; /* of its first record; 0: it has none yet */
 };
 
 struct ip_stream_log_record {

@@ -72,8 +72,7 @@ static int begin(void *data, struct ip_session *s)
 		return ip_error("out of memory");
 	ip_stream_log_begin(l->log, ip_trace_hz(s->trace), count_lost, s->collector);
 	if (ip_stream_log_text(l->log, head, size) != size)
-		return ip_error("--stream %s: %s", s->options->stream,
-				ip_stream_log_failure(l->log));
+		return ip_error("--stream %s: it takes nothing", s->options->stream);
 	tell_text(l, s);
 	l->rate_after_ns = RATE_NS;
 	l->rate_ns = ip_now_ns() + RATE_NS;

@@ -183,7 +183,7 @@ static void test_checks(void **state)
 	for (size_t i = 0; i < IP_CONTROLLERS_MAX; i++)
 		talkers[i].room = 100 << i;
 	assert_int_equal(ip_controllers_check(&s, NULL, &room), 0);
-	assert_int_equal(room, 708);
+	assert_int_equal(room, 1508);
 	talkers[1].check = talkers[1].begin = talkers[1].planned = -1;
 	assert_int_equal(ip_controllers_check(&s, NULL, &room), -1);
 	assert_int_equal(ip_controllers_begin(&s), -1);
@@ -247,8 +247,9 @@ static void test_the_end(void **state)
 	assert_int_equal(talkers[0].destroyed, 1);
 	assert_int_equal(talkers[1].destroyed, 0);
 	assert_int_equal(talkers[2].destroyed, 1);
-	assert_int_equal(talkers[2].order, 1);
-	assert_int_equal(talkers[0].order, 2);
+	assert_int_equal(talkers[3].order, 1);
+	assert_int_equal(talkers[2].order, 2);
+	assert_int_equal(talkers[0].order, 3);
 }
 
 int main(void)

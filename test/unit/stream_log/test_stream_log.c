@@ -58,7 +58,8 @@ static void look(uint64_t now, unsigned thread, uint64_t newest, bool full)
 static struct {
 	uint64_t times[64], complete, late, words;
 	size_t n;
-	unsigned ended;
+	unsigned ended, threads;
+	struct ip_stream_log_thread thread; /* the last one */
 } found;
 
 static void read_log(uint64_t now, struct ip_stream_log_counts *counts)
@@ -82,6 +83,11 @@ static void read_log(uint64_t now, struct ip_stream_log_counts *counts)
 
 			if (s.kind == IP_STREAM_LOG_BEHIND)
 				found.words = ((struct ip_stream_log_behind *)s.content)->words;
+			if (s.kind == IP_STREAM_LOG_THREAD) {
+				found.threads += s.size / sizeof(found.thread);
+				memcpy(&found.thread, s.content + s.size - sizeof(found.thread),
+				       sizeof(found.thread));
+			}
 			found.ended += s.kind == IP_STREAM_LOG_ENDED;
 			if (s.kind != IP_STREAM_LOG_RECORDS)
 				continue;
@@ -210,6 +216,24 @@ static void test_ends(void **state)
 	assert_int_equal(found.ended, 1);
 }
 
+/* A thread that is told before its first record is told again, with its stack pointer. */
+static void test_a_thread_without_a_record(void **state)
+{
+	struct ip_stream_log_counts counts;
+
+	look(TIME, 0, TIME, false);
+	put(0, TIME + 1);
+	look(TIME + 10, 0, 0, false);
+	put(0, TIME + 11);
+	look(TIME + 20, 0, 0, false);
+	read_log(0, &counts);
+	assert_int_equal(found.n, 2);
+	assert_int_equal(found.threads, 2);
+	assert_int_equal(found.thread.thread, 0);
+	assert_int_equal(found.thread.tid, 10);
+	assert_int_equal(found.thread.sp, 0x7000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -218,6 +242,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_bounds, begin, end),
 		cmocka_unit_test_setup_teardown(test_end_mark, begin, end),
 		cmocka_unit_test_setup_teardown(test_ends, begin, end),
+		cmocka_unit_test_setup_teardown(test_a_thread_without_a_record, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
