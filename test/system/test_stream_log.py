@@ -538,3 +538,24 @@ def test_block_device(root, programs, targets, disk):
     finally:
         assert root.run(["umount", folder]).returncode == 0
     assert root.run(["e2fsck", "-fn", device]).returncode == 0
+
+
+def test_as_an_ordinary_user(user, root, programs, targets):
+    """Their own process, into their own file; none of another user's, though all may write it."""
+    program = programs.simple("last_calls", extra=["-pthread"])
+    target = targets.start(user, [program, user.dir() / "notes", 2, 300])
+    path = user.dir() / "log"
+    summary = summary_of(attach(user, target, path))
+    assert last(user, path)["records"] == summary["stream"]["records"] > 0
+    status = path.stat()
+    assert status.st_uid == user.uid and stat.S_IMODE(status.st_mode) == 0o600
+    others = root.dir() / "empty"
+    others.touch()
+    others.chmod(0o666)
+    root.top.chmod(0o755)
+    others.parent.chmod(0o755)
+    assert "it is another user's" in one_line(attach(user, target, others))
+    # their own may be there, as long as it is empty
+    own = user.dir() / "own"
+    assert user.run(["touch", own]).returncode == 0
+    summary_of(attach(user, target, own))
