@@ -12,6 +12,7 @@
 
 #include "common/abi/area.h"
 #include "common/array.h"
+#include "common/cleanup.h"
 #include "common/error.h"
 #include "common/now.h"
 #include "common/trace/checksum.h"
@@ -339,17 +340,17 @@ int ip_stream_log_open(const char *place, uint64_t interval_ns, struct ip_stream
 	log->behind = calloc(IP_AREA_SLOTS, sizeof(*log->behind));
 	log->batch = calloc(1, IP_STREAM_LOG_MOST);
 	if (!log->slots || !log->behind || !log->batch) {
-		ip_stream_log_end(log, 0, 0, NULL);
+		ip_stream_log_destroy(log);
 		return ip_error("out of memory");
 	}
 	if (getrandom(&log->batch->id, sizeof(log->batch->id), 0) < 0) {
-		ip_stream_log_end(log, 0, 0, NULL);
+		ip_stream_log_destroy(log);
 		return ip_error_errno("cannot make the id of a live log");
 	}
 	fd = ip_log_place_open(place, &blocks);
 	log->writer = fd < 0 ? NULL : ip_log_writer_start(fd, blocks);
 	if (!log->writer) {
-		ip_stream_log_end(log, 0, 0, NULL);
+		ip_stream_log_destroy(log);
 		return -1;
 	}
 	*ret = log;
@@ -378,24 +379,29 @@ const char *ip_stream_log_failure(struct ip_stream_log *log)
 void ip_stream_log_end(struct ip_stream_log *log, uint64_t now, uint64_t limit_ns,
 		       struct ip_stream_log_counts *ret)
 {
-	struct ip_log_writer_counts written = {0};
+	struct ip_log_writer_counts written;
+
+	log->nbehind = 0;
+	write_batches(log, now > log->complete ? now : log->complete);
+	ip_log_writer_end(ip_steal_ptr(log->writer), limit_ns, &written);
+	*ret = log->counts;
+	/* with times that are yet to come: the process has made them up */
+	ret->dropped += log->order.n;
+	ret->written = written.written;
+	ret->unwritten = written.unwritten;
+	ret->longest_sync_ns = written.longest_sync_ns;
+	ret->syncs = written.syncs;
+	ip_stream_log_destroy(log);
+}
+
+void ip_stream_log_destroy(struct ip_stream_log *log)
+{
+	struct ip_log_writer_counts written;
 
 	if (!log)
 		return;
-	if (log->writer && log->counts.batches) {
-		log->nbehind = 0;
-		write_batches(log, now > log->complete ? now : log->complete);
-		/* with times that are yet to come: the process has made them up */
-		log->counts.dropped += log->order.n;
-	}
 	if (log->writer)
-		ip_log_writer_end(log->writer, limit_ns, &written);
-	log->counts.written = written.written;
-	log->counts.unwritten = written.unwritten;
-	log->counts.longest_sync_ns = written.longest_sync_ns;
-	log->counts.syncs = written.syncs;
-	if (ret)
-		*ret = log->counts;
+		ip_log_writer_end(log->writer, 0, &written);
 	ip_record_order_clear(&log->order);
 	free(log->slots);
 	free(log->threads);

@@ -56,8 +56,10 @@ size_t ip_stream_log_text(struct ip_stream_log *log, const char *text, size_t si
 const char *ip_stream_log_failure(struct ip_stream_log *log);
 
 /* Writes what was held back, up to now (TSC), waits for limit_ns at most until all is written, and
- * ends the log. ret may be NULL. */
+ * ends the log, which has begun. ip_stream_log_destroy() ends one as it is: nothing more is asked,
+ * and what waits is not written. */
 void ip_stream_log_end(struct ip_stream_log *log, uint64_t now, uint64_t limit_ns,
 		       struct ip_stream_log_counts *ret);
+void ip_stream_log_destroy(struct ip_stream_log *log);
 
 #endif

@@ -32,7 +32,8 @@ static void destroy(void *data)
 {
 	struct log_session *l = data;
 
-	ip_stream_log_end(l->log, 0, 0, NULL);
+	/* the collector is gone by now */
+	ip_stream_log_destroy(l->log);
 	free(l);
 }
 

@@ -129,7 +129,7 @@ def test_killed_together(me, programs, times):
     """Nothing that happened before the time of the end mark is missing, at whatever moment the
     program and iprobe were killed.
     """
-    program = programs.simple("last_calls", extra=["-pthread"])
+    program = programs.simple("last_calls")
     missing = []
     for i in range(times):
         directory = me.dir()
@@ -146,7 +146,7 @@ def test_killed_together(me, programs, times):
 
 def test_killed_at_full_speed(me, programs):
     """Where more happens than can be written, the log says how much it lacks."""
-    program = programs.simple("last_calls", extra=["-pthread"])
+    program = programs.simple("last_calls")
     for i in range(4):
         notes, log = killed(me, program, 2, 0, me.dir(), 0.5)
         found = last(me, log)
@@ -157,7 +157,7 @@ def test_killed_at_full_speed(me, programs):
 @pytest.fixture
 def target(me, programs, targets):
     """Two threads that call step() with short pauses."""
-    program = programs.simple("last_calls", extra=["-pthread"])
+    program = programs.simple("last_calls", placement="fentry")
     return targets.start(me, [program, me.dir() / "notes", 2, 300])
 
 
@@ -336,6 +336,16 @@ def test_nobody_takes_it(me, target):
     assert json.loads(me.iprobe("status", "--json", target.pid).stdout)["patched"] == 0
 
 
+def test_an_attach_that_fails(me, target):
+    """The log was begun: the error is told, and nothing else happens."""
+    path = me.dir() / "log"
+    line = one_line(attach(me, target, path, "--stop", "--max-stop", "1us"))
+    assert "--stream" not in line and target.alive()
+    found = last(me, path)
+    assert found["end"] is None and found["threads"] == []
+    assert json.loads(me.iprobe("status", "--json", target.pid).stdout)["patched"] == 0
+
+
 def test_receiver_goes_away(me, target):
     """The log ends, which is told; the recording goes on."""
     receiver = Receiver(most=4000)
@@ -349,7 +359,7 @@ def test_receiver_goes_away(me, target):
 
 def test_receiver_is_stuck(me, programs, targets):
     """Nobody waits for it: what finds no room is dropped and counted, in the log as well."""
-    program = programs.simple("last_calls", extra=["-pthread"])
+    program = programs.simple("last_calls")
     target = targets.start(me, [program, me.dir() / "notes", 1, 0])
     receiver = Receiver(most=20000, hold=True)
     began = time.monotonic()
@@ -365,7 +375,7 @@ def test_receiver_is_stuck(me, programs, targets):
 
 def test_slow_receiver_hears_of_it(me, programs, targets):
     """It gets what had room, and how much had none."""
-    program = programs.simple("last_calls", extra=["-pthread"])
+    program = programs.simple("last_calls")
     target = targets.start(me, [program, me.dir() / "notes", 1, 0])
     path = me.dir() / "pipe"
     os.mkfifo(path)
@@ -506,7 +516,7 @@ def test_block_device(root, programs, targets, disk):
     has left there is not read.
     """
     device, image = disk
-    program = programs.simple("last_calls", extra=["-pthread"])
+    program = programs.simple("last_calls")
     target = targets.start(root, [program, root.dir() / "notes", 2, 300])
     assert f"named as device:{device}" in one_line(attach(root, target, device))
     for seconds in ("600ms", "300ms"):
@@ -542,7 +552,7 @@ def test_block_device(root, programs, targets, disk):
 
 def test_as_an_ordinary_user(user, root, programs, targets):
     """Their own process, into their own file; none of another user's, though all may write it."""
-    program = programs.simple("last_calls", extra=["-pthread"])
+    program = programs.simple("last_calls")
     target = targets.start(user, [program, user.dir() / "notes", 2, 300])
     path = user.dir() / "log"
     summary = summary_of(attach(user, target, path))
@@ -559,3 +569,26 @@ def test_as_an_ordinary_user(user, root, programs, targets):
     own = user.dir() / "own"
     assert user.run(["touch", own]).returncode == 0
     summary_of(attach(user, target, own))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--time", "coarse"],
+        ["--clock", "monotonic"],
+        ["--args"],
+        ["--callsite"],
+        ["--depth", "2"],
+        ["--compress"],
+        ["--payload", "count:work"],
+        ["--no-stop"],
+        ["--sample", "3"],
+    ],
+)
+def test_whatever_is_recorded(me, target, options):
+    """Each event that reaches the trace reaches the log, whichever way it was recorded."""
+    path = me.dir() / "log"
+    summary = summary_of(attach(me, target, path, *options))
+    assert summary["events"] > 0 and summary["stream"]["dropped"] == 0
+    found = last(me, path)
+    assert found["records"] == summary["events"] and found["end"]

@@ -33,7 +33,7 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-	ip_stream_log_end(made, 0, 0, NULL);
+	ip_stream_log_destroy(made);
 	unlink(path);
 	return 0;
 }
