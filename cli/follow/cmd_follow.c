@@ -43,6 +43,7 @@ static const char help[] =
 	"Ctrl-C or the end)\n"
 	"      --depth N         not what lies N or more calls deep\n"
 	"      --exclude SEL     not these functions\n"
+	"      --no-plt          not what is called in libraries by the PLT\n"
 	"      --kernel[=LIST]   events of the kernel as well\n"
 	"  -o, --output DIR      trace directory (default iprobe.data)\n"
 	"      --json            the summary as one line of JSON on stdout\n"
@@ -57,7 +58,7 @@ struct follow {
 	int room;
 	struct cli_moment moment;
 	const char *from;
-	bool all_threads;
+	bool all_threads, no_plt;
 	char **command; /* NULL: a process that is there */
 };
 
@@ -155,6 +156,8 @@ static int parse(int argc, char **argv, struct follow *f)
 		}
 		if (!strcmp(word, "--")) {
 			f->command = argv + i + 1;
+		} else if (!strcmp(word, "--no-plt")) {
+			f->no_plt = true;
 		} else if (!length || !is_own(word + 2, length)) {
 			if (add(f, word) < 0)
 				return cli_fail();
@@ -177,6 +180,9 @@ static int parse(int argc, char **argv, struct follow *f)
 	if (f->command && !*f->command)
 		return cli_usage("follow", "no command after --");
 	if (f->from && add_two(f, f->all_threads ? "--start-on" : "--within", f->from) < 0)
+		return cli_fail();
+	/* library calls: what the flow reaches that has no probes */
+	if (!f->no_plt && add(f, "--plt") < 0)
 		return cli_fail();
 	return -1;
 }

@@ -83,7 +83,7 @@ struct ip_rt_anchor {
 	 * does nothing until a borrowed thread runs the code at wake, with the stack pointer at
 	 * wake_block (hotpatcher/inject/runtime_wake.h). All three are 0 in libiprobe-rt.so. */
 	uint64_t wake, wake_end, wake_block;
-	uint32_t waking; /* atomic; 1: a thread is setting the runtime up */
+	uint32_t waking;    /* atomic; 1: a thread is setting the runtime up */
 	uint32_t fperf_abi; /* IP_FPERF_ABI: the hooks support no other version */
 	/* Code in which a thread continues a system call that a stop interrupted (struct
 	 * ip_restart). 0: the runtime has no such code. Only older runtimes fill restart_places.

@@ -19,6 +19,10 @@ def steady(actor, programs, targets):
     return targets.steady(actor, programs.simple("steady"), "-t", "2")
 
 
+def not_logged(name):
+    return unlogged(name) or name.endswith("@plt")
+
+
 def follow(actor, *words):
     return actor.iprobe("follow", *words)
 
@@ -44,7 +48,7 @@ def test_all_calls_below(me, programs, program):
     assert done.returncode == 0, repr(done)
     dumps = trees.read_dump(me.iprobe("dump", "--json", directory).stdout)
     for (_, _, tid), steps in trees.read_log(logs).items():
-        shown = trees.without(dumps.pop(tid, []), unlogged)
+        shown = trees.without(dumps.pop(tid, []), not_logged)
         trees.compare(part_within(steps, [name]), shown, f"thread {tid} within {name}")
     assert not dumps
 
@@ -70,6 +74,11 @@ def test_what_is_excluded(me, programs):
     done = follow(me, *words, "-q", "-o", directory, "--", program)
     assert done.returncode == 0, repr(done)
     assert set(report(me, directory)) == {"level1", "level2"}
+    words = ("--from", "slow", "-q", "-o", directory)
+    for more in ((), ("--no-plt",)):
+        assert follow(me, *words, *more, "--", program).returncode == 0
+        found = report(me, directory)
+        assert any(name.endswith("@plt") for name in found) == (not more), sorted(found)
 
 
 def test_all_threads_from_a_call_on(me, programs):
