@@ -113,7 +113,7 @@ struct ip_slot *rt_claim_slot(void)
 		slot->pid = pid;
 		slot->block = 0;
 		rt_blocks[i] = NULL;
-		rt_flows[i].base = rt_flows[i].last = 0;
+		rt_flows[i] = (struct rt_flow){.sp = RT_FLOW_NO_SP};
 		if (slot->modes & IP_MODE_PAYLOADS)
 			rt_meters_take(slot);
 		slot->session = slot->modes & IP_MODES_MARKED ? session | IP_SESSION_MARK : session;

@@ -512,27 +512,24 @@ static void record_event(struct ip_slot *slot, uint64_t sp, struct rt_event *eve
 	}
 }
 
-/* Step 3. */
-static int is_within(struct ip_slot *slot, const struct rt_event *event)
-{
-	struct rt_event gone;
-	int within;
-
-	if (!(slot->modes & IP_MODE_WITHIN))
-		return 1;
-	within = rt_is_within(slot, event, &gone);
-	if (gone.number)
-		record_event(slot, event->sp, &gone);
-	return within;
-}
-
 void rt_careful(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t sp,
 		const struct rt_payload *payload, int out)
 {
 	struct rt_event event = {
 		.sp = sp, .number = number, .kind = kind, .payload = payload, .out = out};
+	struct rt_event gone = {.number = 0};
+	int within = 1;
 
-	if (is_silent(slot) || !is_time(number, kind) || !is_within(slot, &event)) {
+	/* step 3 comes first: where the thread is does not depend on the others */
+	if (slot->modes & IP_MODE_WITHIN)
+		within = rt_is_within(slot, &event, &gone);
+	if (is_silent(slot) || !is_time(number, kind)) {
+		leave_out(slot);
+		return;
+	}
+	if (gone.number)
+		record_event(slot, sp, &gone);
+	if (!within) {
 		leave_out(slot);
 		return;
 	}

@@ -5,6 +5,7 @@
 #include "runtime/flow.h"
 
 #include "common/elf/probe_list.h"
+#include "runtime/arch/cpu.h"
 
 /* as in frames.h: what the stack pointers of one call's entry and exit may differ by */
 #define ABOVE (8ull << 10)
@@ -40,13 +41,23 @@ static int begin(struct rt_flow *flow, const struct rt_event *event,
 	if (event->kind != IP_PROBE_ENTRY || !(rule->flags & IP_RULE_WITHIN) ||
 	    rule->flags & IP_RULE_NO_EXIT)
 		return 0;
-	flow->sp = event->sp;
+	/* a handler that comes in between finds the call open, and ends nothing of it */
+	flow->base = place;
+	cpu_store_order();
 	flow->number = event->number;
 	flow->state = 0;
 	flow->nested = 0;
 	flow->others = 0;
-	flow->base = place;
+	cpu_store_order();
+	flow->sp = event->sp;
 	return 1;
+}
+
+static void end(struct rt_flow *flow)
+{
+	flow->base = 0;
+	cpu_store_order();
+	flow->sp = RT_FLOW_NO_SP;
 }
 
 /* Rule 3. */
@@ -68,6 +79,9 @@ static int on_another_stack(struct rt_flow *flow, const struct rt_event *event,
 			    const struct ip_filter_rule *rule, uint64_t place,
 			    struct rt_event *ret_gone)
 {
+	/* a handler came before the hook below it had noted where its call began */
+	if (flow->sp == RT_FLOW_NO_SP)
+		return 1;
 	if (!(flow->state & RT_FLOW_AWAY) && is_far_above(flow->last, flow->base) &&
 	    !is_far_above(place, flow->last) && !is_far_above(flow->last, place))
 		flow->state |= RT_FLOW_AWAY;
@@ -101,7 +115,7 @@ static void leave(struct rt_flow *flow, const struct rt_event *event,
 		flow->state |= RT_FLOW_JUMPED;
 	} else if (event->number == flow->number || ((place == flow->base || place == flow->sp) &&
 						     !(rule->flags & IP_RULE_INLINED))) {
-		flow->base = 0;
+		end(flow);
 	}
 }
 
@@ -121,18 +135,20 @@ static int is_within(struct rt_flow *flow, const struct rt_event *event,
 		const int ends = is_exit(event) && event->number == flow->number &&
 				 !(rule->flags & IP_RULE_EXACT) && place - flow->base < ABOVE;
 
-		if (!ends)
+		/* without it the hook that was left has recorded no entry either */
+		if (!ends && flow->sp != RT_FLOW_NO_SP)
 			*ret_gone = exit_of(flow);
-		flow->base = 0;
+		end(flow);
 		return ends || begin(flow, event, rule, place);
 	}
 	if (is_exit(event) && place >= flow->sp)
 		leave(flow, event, rule, place);
-	else if (event->kind == IP_PROBE_ENTRY && place == flow->base)
-		flow->state &= ~RT_FLOW_JUMPED;
 	else if (event->kind == IP_PROBE_ENTRY && event->number == flow->number &&
-		 event->sp == flow->sp)
+		 event->sp == flow->sp && rule->flags & IP_RULE_INLINED)
 		flow->nested += flow->nested < UINT8_MAX;
+	else if (event->kind == IP_PROBE_ENTRY && place == flow->base &&
+		 !(rule->flags & IP_RULE_NO_EXIT)) /* an entry of the PLT is on the way */
+		flow->state &= ~RT_FLOW_JUMPED;
 	return 1;
 }
 

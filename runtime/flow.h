@@ -24,7 +24,8 @@
  *
  * Handlers. The state is read and written by its thread and the handlers on top of it alone. A
  * handler that begins a call of its own has ended it when it returns; one that leaves by longjmp
- * leaves a state that rule 3 ends.
+ * leaves a state that rule 3 ends. One that comes while a call begins finds its place, and no stack
+ * pointer yet: so it is within it, and no exit of its own ends it.
  *
  * The state is the process's own, and not in shared memory: nothing from outside decides what a
  * thread does here. The hooks do in line what begins and ends nothing (arch/ARCH/record_paths.S).
@@ -35,6 +36,7 @@
 #include "runtime/filter.h"
 
 #define RT_STACK_NEAR (1ull << 20)
+#define RT_FLOW_NO_SP (~0ull) /* of no call */
 
 enum rt_flow_state {
 	RT_FLOW_JUMPED = 1, /* it has ended in a jump: an entry in its place goes on with it */
@@ -43,7 +45,8 @@ enum rt_flow_state {
 
 struct rt_flow {
 	/* where its return address lies, or its entry site's stack pointer, where that is not
-	 * known; 0: no such call is open. sp: its entry site's stack pointer */
+	 * known; 0: no such call is open. sp: its entry site's stack pointer; RT_FLOW_NO_SP as
+	 * long as base is 0 */
 	uint64_t base, sp;
 	uint64_t last;	 /* stack pointer of the last event that was outside */
 	uint32_t number; /* of its function */

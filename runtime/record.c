@@ -85,8 +85,11 @@ _Static_assert(offsetof(struct ip_rt_private, place_last) == PRIVATE_PLACE_LAST 
 		       sizeof(struct rt_flow) == 1 << FLOW_SHIFT &&
 		       offsetof(struct rt_flow, base) == FLOW_BASE &&
 		       offsetof(struct rt_flow, sp) == FLOW_SP &&
-		       offsetof(struct rt_flow, last) == FLOW_LAST && IP_RULE_SITE == RULE_SITE &&
-		       IP_RULE_WITHIN == RULE_WITHIN &&
+		       offsetof(struct rt_flow, last) == FLOW_LAST &&
+		       offsetof(struct rt_flow, state) == FLOW_STATE &&
+		       offsetof(struct rt_flow, others) == FLOW_STATE + 2 &&
+		       FLOW_ELSEWHERE == (RT_FLOW_AWAY | 0xffff0000u) &&
+		       IP_RULE_SITE == RULE_SITE && IP_RULE_WITHIN == RULE_WITHIN &&
 		       sizeof(struct ip_subbuf) == 1 << SUBBUF_DESCRIPTOR_SHIFT &&
 		       offsetof(struct ip_subbuf, surplus) == SUBBUF_SURPLUS &&
 		       IP_PAYLOAD_HEAD + 1 == SITE_WORDS &&

@@ -217,6 +217,7 @@ int ip_session_preview(pid_t pid, const struct ip_session_options *options,
 	if (ip_modules_load(s.target, &modules) < 0 ||
 	    ip_session_check_lists(s.target, &modules) < 0 ||
 	    ip_plan_select(s.target, &modules, &s.selections, &plan) < 0 ||
+	    ip_filters_check(&options->filters, &plan, pid) < 0 ||
 	    ip_values_check(&plan, s.target, &modules, &options->values) < 0 ||
 	    preview_modules(ret, &modules, &plan) < 0 ||
 	    ip_plan_count_silent(&plan, &ret->summary.silent_functions,

@@ -13,6 +13,9 @@
 
 /* Packets that wait in all queues, as long as each queue may have two. */
 #define WAITING_MOST 64u
+/* Of more streams than any machine has, packets that wait would take gigabytes: they are read one
+ * by one. */
+#define STREAMS_MOST 4096u
 #define QUEUE_MOST   8u
 
 struct item {
@@ -97,6 +100,8 @@ int ip_kernel_readahead_use(struct ip_kernel_readahead *a, size_t threads)
 	static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 	sigset_t all, before;
 
+	if (a->n > STREAMS_MOST)
+		return 0;
 	free(a->threads);
 	a->threads = calloc(threads + 1, sizeof(*a->threads));
 	if (!a->threads)

@@ -4,6 +4,8 @@
  * function, which each thread makes for itself (--within), or a moment (moment.h), from which on
  * all threads are recorded. The rest is an attach or a run, whose options it takes, too.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +17,7 @@
 #include "cli/cli.h"
 #include "cli/follow/moment.h"
 #include "cli/record/attach.h"
+#include "cli/record/via_daemon.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/interrupted.h"
@@ -22,6 +25,7 @@
 #include "common/proc.h"
 #include "common/selection/selection.h"
 #include "common/units.h"
+#include "hotpatcher/ptrace/stop.h"
 
 static const char help[] =
 	"usage: iprobe follow --from FUNC [OPTIONS] PID... | -- COMMAND [ARG...]\n"
@@ -58,7 +62,7 @@ struct follow {
 	int room;
 	struct cli_moment moment;
 	const char *from;
-	bool all_threads, no_plt;
+	bool all_threads;
 	char **command; /* NULL: a process that is there */
 };
 
@@ -80,14 +84,15 @@ static int add_two(struct follow *f, const char *option, const char *value)
 	return add(f, option) < 0 || add(f, value) < 0 ? -1 : 0;
 }
 
-/* --until: a time has digits alone in front, a condition of attach has a comparison. */
+/* --until: a time has digits alone in front, a condition of attach has a comparison, and the name
+ * of a function may have template arguments. */
 static int add_until(struct follow *f, const char *text)
 {
 	uint64_t ns;
 
 	if (*text >= '0' && *text <= '9')
 		return ip_parse_duration(text, &ns) < 0 ? -1 : add_two(f, "--duration", text);
-	if (strpbrk(text, "><"))
+	if (strchr(text, '>') && !strchr(text, '<'))
 		return add_two(f, "--until", text);
 	return add_two(f, "--stop-on", text);
 }
@@ -139,6 +144,26 @@ static bool is_own(const char *name, size_t length)
 	return false;
 }
 
+/* Reads the words as attach does. A session that is there goes on without library calls: nobody has
+ * asked for them. */
+static int read_words(struct follow *f, struct cli_record_options *ret, int *ret_next)
+{
+	const int code = cli_record_parse(f->nwords, f->words, help, true, ret, ret_next);
+
+	/* what stands behind it is told in its place */
+	if (code < 0 && ret->session.own && !strcmp(ret->session.own, "--plt"))
+		ret->session.own = NULL;
+	return code;
+}
+
+static bool has_word(int argc, char **argv, const char *word)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+		if (!strcmp(argv[i], word))
+			return true;
+	return false;
+}
+
 /* Sorts the words of the command line. Returns -1: go on; else the exit code. */
 static int parse(int argc, char **argv, struct follow *f)
 {
@@ -157,7 +182,7 @@ static int parse(int argc, char **argv, struct follow *f)
 		if (!strcmp(word, "--")) {
 			f->command = argv + i + 1;
 		} else if (!strcmp(word, "--no-plt")) {
-			f->no_plt = true;
+			continue;
 		} else if (!length || !is_own(word + 2, length)) {
 			if (add(f, word) < 0)
 				return cli_fail();
@@ -181,78 +206,148 @@ static int parse(int argc, char **argv, struct follow *f)
 		return cli_usage("follow", "no command after --");
 	if (f->from && add_two(f, f->all_threads ? "--start-on" : "--within", f->from) < 0)
 		return cli_fail();
-	/* library calls: what the flow reaches that has no probes */
-	if (!f->no_plt && add(f, "--plt") < 0)
-		return cli_fail();
 	return -1;
 }
 
-static int attach(struct follow *f, pid_t started_by_us)
+/* What would be refused at the moment is refused now. iprobed may allow what the kernel does not.
+ * Returns 0, or -1 with an error. */
+static int check_now(pid_t pid, const struct cli_record_options *options)
+{
+	struct ip_session_preview p;
+	int done;
+
+	if (!cli_may_trace(pid))
+		return 0;
+	done = ip_session_preview(pid, &options->session, &p);
+	ip_session_preview_clear(&p);
+	return done;
+}
+
+/* Records from the moment on. Returns the exit code. */
+static int begin_later(struct follow *f, pid_t pid, struct cli_record_options *options)
+{
+	const uint64_t started = ip_proc_started_at(pid);
+	int came;
+
+	if (!started) {
+		ip_error("pid %d: there is no such process", pid);
+		return cli_fail();
+	}
+	came = cli_moment_wait(&f->moment, pid, started, options->quiet);
+	if (!came)
+		ip_error("interrupted before the moment came: nothing was recorded");
+	if (came <= 0)
+		return cli_fail();
+	options->session.started = started;
+	return cli_attach_one(pid, options, f->nwords, f->words, NULL, NULL);
+}
+
+static int attach(struct follow *f)
 {
 	struct cli_record_options options;
 	struct ip_service_choice choice;
-	uint64_t started;
-	int next, code, came;
+	int next, code;
+	bool one;
 
-	code = cli_record_parse(f->nwords, f->words, help, true, &options, &next);
+	code = read_words(f, &options, &next);
 	if (code < 0)
 		code = cli_process_choice(f->nwords, f->words, next, &choice);
 	if (code >= 0)
 		return code;
-	if (f->moment.kind == CLI_MOMENT_NONE)
-		return cli_is_one_process(&choice)
-			       ? cli_attach_one(choice.pids[0], &options, f->nwords, f->words, NULL,
-						NULL)
-			       : cli_attach_service(&choice, &options, f->nwords, f->words);
-	if (!cli_is_one_process(&choice))
+	one = cli_is_one_process(&choice);
+	if (options.session.stream && !one)
+		return cli_usage("follow", "--stream is the log of one process: choose one");
+	if (f->moment.kind != CLI_MOMENT_NONE && !one)
 		return cli_usage("follow", "a moment is that of one process: name one");
-	started = ip_proc_started_at(choice.pids[0]);
-	if (!started) {
-		ip_error("pid %d: there is no such process", choice.pids[0]);
+	if (f->moment.kind == CLI_MOMENT_NONE || options.dry_run)
+		return one ? cli_attach_one(choice.pids[0], &options, f->nwords, f->words, NULL,
+					    NULL)
+			   : cli_attach_service(&choice, &options, f->nwords, f->words);
+	if (cli_moment_check(&f->moment) < 0 || check_now(choice.pids[0], &options) < 0)
 		return cli_fail();
-	}
-	/* what would be refused then is refused now; iprobed may allow what the kernel does not */
-	if (!started_by_us && geteuid() == 0 && !options.dry_run) {
-		struct ip_session_preview p;
-		const int seen = ip_session_preview(choice.pids[0], &options.session, &p);
-
-		ip_session_preview_clear(&p);
-		if (seen < 0)
-			return cli_fail();
-	}
-	came = cli_moment_wait(&f->moment, choice.pids[0], started, options.quiet);
-	if (came <= 0)
-		return came < 0 ? cli_fail()
-				: (ip_error("interrupted before the moment came: nothing was "
-					    "recorded"),
-				   cli_fail());
-	options.session.started = started;
-	return cli_attach_one(choice.pids[0], &options, f->nwords, f->words, NULL, NULL);
+	return begin_later(f, choice.pids[0], &options);
 }
 
-/* A command that nothing is done to before the moment. */
-static int start(struct follow *f)
+/* Executes the command in a new process, which nothing is done to. Returns its pid; -1 with an
+ * error: it could not be executed. */
+static pid_t start(char **command)
 {
-	char text[16];
-	int status, code;
-	const pid_t child = fork();
+	int ends[2], error = 0;
+	pid_t child;
+	ssize_t n;
 
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return ip_error_errno("cannot make a pipe");
+	signal(SIGCHLD, SIG_DFL); /* where it is ignored, nobody learns how the command has ended */
+	child = fork();
 	if (!child) {
-		execvp(*f->command, f->command);
-		ip_error_errno("cannot execute %s", *f->command);
-		cli_fail();
+		execvp(*command, command);
+		error = errno;
+		n = write(ends[1], &error, sizeof(error));
 		_exit(127);
 	}
-	if (child < 0) {
-		ip_error_errno("cannot start %s", *f->command);
-		return cli_fail();
+	close(ends[1]);
+	do
+		n = child < 0 ? 0 : read(ends[0], &error, sizeof(error));
+	while (n < 0 && errno == EINTR);
+	close(ends[0]);
+	if (child < 0)
+		return ip_error_errno("cannot start %s", *command);
+	if (n != sizeof(error))
+		return child;
+	waitpid(child, NULL, 0);
+	return ip_error("cannot execute %s: %s", *command, strerror(error));
+}
+
+/* Waits until the command has ended. Returns the exit code. */
+static int await_command(pid_t child, int code)
+{
+	int status = 0;
+	pid_t got;
+
+	/* what has ended the recording was not for the command, which goes on as one would that was
+	 * there before; what comes from now on is */
+	ip_interrupted = 0;
+	for (;;) {
+		got = waitpid(child, &status, 0);
+		if (got == child && !WIFSTOPPED(status))
+			return code ? code : cli_command_code(status);
+		/* still a tracee: a stop had to leave it behind */
+		if (got == child)
+			ip_stop_detach(child, status >> 16 ? 0 : WSTOPSIG(status));
+		/* a stop has taken its end */
+		if (got < 0 && errno != EINTR)
+			return code;
+		if (ip_interrupted) {
+			kill(child, ip_interrupted);
+			ip_interrupted = 0;
+		}
 	}
+}
+
+/* A command that runs by itself until the moment. */
+static int follow_command(struct follow *f)
+{
+	struct cli_record_options options;
+	int next, code;
+	char text[16];
+	pid_t child;
+
+	code = read_words(f, &options, &next);
+	if (code >= 0)
+		return code;
+	if (cli_any_process(f->nwords, next) || next < f->nwords)
+		return cli_usage("follow", "a process or a command, not both");
+	if (options.dry_run)
+		return cli_usage("follow", "--dry-run is for a process that is there");
+	if (cli_moment_check(&f->moment) < 0)
+		return cli_fail();
+	child = start(f->command);
+	if (child < 0)
+		return cli_fail();
 	snprintf(text, sizeof(text), "%d", child);
-	code = add(f, text) < 0 ? cli_fail() : attach(f, child);
-	/* the command goes on, as one that was there before would */
-	while (waitpid(child, &status, 0) < 0)
-		;
-	return code ? code : cli_command_code(status);
+	code = add(f, text) < 0 ? cli_fail() : begin_later(f, child, &options);
+	return await_command(child, code);
 }
 
 int cmd_follow(int argc, char **argv)
@@ -265,13 +360,16 @@ int cmd_follow(int argc, char **argv)
 		ip_error("out of memory");
 		return cli_fail();
 	}
+	/* library calls, which code without probes makes seen */
+	if (!has_word(argc, argv, "--no-plt") && add(&f, "--plt") < 0)
+		return cli_fail();
 	code = parse(argc, argv, &f);
 	if (code >= 0)
 		return code;
 	if (!f.command)
-		return attach(&f, 0);
+		return attach(&f);
 	if (f.moment.kind != CLI_MOMENT_NONE)
-		return start(&f);
+		return follow_command(&f);
 	if (add(&f, "--") < 0)
 		return cli_fail();
 	for (char **word = f.command; *word; word++)

@@ -111,13 +111,20 @@ static void tell(const struct cli_moment *m, pid_t pid)
 	}
 }
 
+int cli_moment_check(const struct cli_moment *m)
+{
+	return m->kind == CLI_MOMENT_KEY && !isatty(STDIN_FILENO)
+		       ? ip_error("--on-key: stdin is no terminal")
+		       : 0;
+}
+
 /* A terminal that gives each key at once, without showing it. Returns 0, or -1 with an error. */
 static int begin_keys(struct termios *ret_before)
 {
 	struct termios now;
 
-	if (!isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, ret_before) < 0)
-		return ip_error("--on-key: stdin is no terminal");
+	if (tcgetattr(STDIN_FILENO, ret_before) < 0)
+		return ip_error_errno("--on-key: cannot read single keys of the terminal");
 	now = *ret_before;
 	now.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
 	now.c_cc[VMIN] = 1;
@@ -133,7 +140,13 @@ static bool is_pressed(char key)
 	struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
 	char c;
 
-	return poll(&p, 1, LOOK_MS) > 0 && read(STDIN_FILENO, &c, 1) == 1 && c == key;
+	if (poll(&p, 1, LOOK_MS) <= 0)
+		return false;
+	if (read(STDIN_FILENO, &c, 1) == 1)
+		return c == key;
+	/* a terminal that is gone: a signal tells so, and it is looked for no more often */
+	poll(NULL, 0, LOOK_MS);
+	return false;
 }
 
 /* What the process used of CPUs at the last looks. */

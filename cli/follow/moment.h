@@ -33,6 +33,9 @@ int cli_moment_signal(const char *text, struct cli_moment *ret);
 int cli_moment_key(const char *text, struct cli_moment *ret);
 int cli_moment_cpu(const char *text, struct cli_moment *ret);
 
+/* Whether it can be waited for: a key needs a terminal. Returns 0, or -1 with an error. */
+int cli_moment_check(const struct cli_moment *moment);
+
 /* Waits for it. pid: of the process, which was started then (ip_proc_started_at()). quiet: nothing
  * is told. Returns 1; 0: the user wants the end (ip_interrupted); -1 with an error: the process has
  * ended, or there is no terminal. */

@@ -80,6 +80,15 @@ static bool matches(const struct ip_selection *selection, const struct ip_plan_f
 				  f->module->path);
 }
 
+static bool is_of_plt(const struct ip_plan_function *f)
+{
+	const struct ip_probe_list *list = f->module->list;
+
+	const char *name = ip_probe_list_string(list, list->functions[f->function].name);
+
+	return ip_plt_name_length(name) != strlen(name);
+}
+
 static struct ip_filter_rule rule_for(const struct ip_filter_options *o,
 				      const struct ip_plan_function *f)
 {
@@ -92,7 +101,8 @@ static struct ip_filter_rule rule_for(const struct ip_filter_options *o,
 		rule.flags |= IP_RULE_START;
 	if (o->stop.name && matches(o->stop.selection, f))
 		rule.flags |= IP_RULE_STOP;
-	if (o->within.name && matches(o->within.selection, f))
+	/* without an exit nothing would end it */
+	if (o->within.name && !f->entry_only && matches(o->within.selection, f))
 		rule.flags |= IP_RULE_WITHIN;
 	if (f->inlined && !f->jumps)
 		rule.flags |= IP_RULE_INLINED | IP_RULE_SITE;
@@ -191,7 +201,7 @@ int ip_filters_add_plan(const struct ip_filter_options *o, struct ip_area *area,
 {
 	_cleanup_free_ struct ip_filter_rule *rules =
 		calloc(plan->nfunctions ? plan->nfunctions : 1, sizeof(*rules));
-	uint32_t n = area->nrules;
+	uint32_t n = area->nrules, triggers = 0;
 
 	if (!ip_filters_any(o))
 		return 0;
@@ -201,9 +211,15 @@ int ip_filters_add_plan(const struct ip_filter_options *o, struct ip_area *area,
 		if (plan->functions[i].number > IP_NUMBER_MAX)
 			return ip_error("the runtime's memory is damaged (numbers of functions)");
 		rules[i] = rule_for(o, &plan->functions[i]);
+		if (rules[i].flags & (IP_RULE_START | IP_RULE_STOP))
+			triggers |= is_of_plt(&plan->functions[i]) ? 0 : rules[i].flags;
 		if (plan->functions[i].number >= n)
 			n = plan->functions[i].number + 1;
 	}
+	/* a call by the PLT of a function that has probes would count twice */
+	for (size_t i = 0; i < plan->nfunctions; i++)
+		if (is_of_plt(&plan->functions[i]))
+			rules[i].flags &= ~(triggers & (IP_RULE_START | IP_RULE_STOP));
 	add_frames(rules, plan);
 	if (add_groups(rules, plan) < 0 || reserve(area, n) < 0)
 		return -1;
@@ -244,11 +260,18 @@ static int check_trigger(const struct ip_filter_trigger *t, const char *option,
 
 int ip_filters_check(const struct ip_filter_options *o, const struct ip_plan *plan, pid_t pid)
 {
-	return check_trigger(&o->start, "--start-on", plan, pid) < 0 ||
-			       check_trigger(&o->stop, "--stop-on", plan, pid) < 0 ||
-			       check_trigger(&o->within, "--within", plan, pid) < 0
-		       ? -1
-		       : 0;
+	if (check_trigger(&o->start, "--start-on", plan, pid) < 0 ||
+	    check_trigger(&o->stop, "--stop-on", plan, pid) < 0 ||
+	    check_trigger(&o->within, "--within", plan, pid) < 0)
+		return -1;
+	for (size_t i = 0; o->within.name && i < plan->nfunctions; i++)
+		if (!plan->functions[i].entry_only &&
+		    matches(o->within.selection, &plan->functions[i]))
+			return 0;
+	return o->within.name ? ip_error("pid %d: --within %s: its exits are not recorded, so "
+					 "nothing would tell when such a call is over",
+					 pid, o->within.name)
+			      : 0;
 }
 
 void ip_filters_tell_samples(const struct ip_filter_options *o, const struct ip_modules *modules,

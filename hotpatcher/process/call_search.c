@@ -18,6 +18,7 @@
 #include "common/error.h"
 #include "common/interrupted.h"
 #include "hotpatcher/arch/x86_64/calls.h"
+#include "hotpatcher/process/plt.h"
 
 /* the most bytes of a function: compilers make none longer, so a longer one means a mistake of
  * ours */
@@ -154,6 +155,17 @@ static uint64_t follow(const struct ip_call_search *s, uint64_t slot)
 	return address;
 }
 
+static uint64_t live_plt_slot(const struct ip_call_search *s, uint64_t address)
+{
+	for (size_t i = 0; i < s->modules.n; i++) {
+		const struct ip_module *m = &s->modules.items[i];
+
+		if (address >= m->start && address < m->end)
+			return ip_plt_slot(m, address);
+	}
+	return 0;
+}
+
 static struct ip_call_place *callee_at(const struct ip_call_search *s, uint64_t address,
 				       const uint8_t *bytes)
 {
@@ -171,7 +183,9 @@ static struct ip_call_place *callee_at(const struct ip_call_search *s, uint64_t 
 	found = find(s, to);
 	if (found || !is_code(s, to) || ip_target_read(s->target, to, plt, sizeof(plt)) < 0)
 		return found;
-	slot = ip_call_plt_slot(bits, to, plt);
+	/* one that is live jumps elsewhere */
+	slot = live_plt_slot(s, to);
+	slot = slot ? slot : ip_call_plt_slot(bits, to, plt);
 	return slot ? find(s, follow(s, slot)) : NULL;
 }
 

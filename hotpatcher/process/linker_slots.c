@@ -22,14 +22,18 @@ static bool read_relocation(Elf_Data *data, uint32_t type, int i, GElf_Rela *ret
 static int each_of(const struct ip_elf_file *elf, Elf_Scn *section, const GElf_Shdr *header,
 		   int (*visit)(void *context, uint64_t slot, const char *name), void *context)
 {
-	Elf_Data *data = elf_getdata(section, NULL);
 	Elf_Scn *symbols = elf_getscn(elf->elf, header->sh_link);
-	Elf_Data *symbol_data = symbols ? elf_getdata(symbols, NULL) : NULL;
+	Elf_Data *data, *symbol_data;
 	GElf_Shdr symbols_header;
 	GElf_Rela rela;
 
-	if (!data || !symbol_data || !gelf_getshdr(symbols, &symbols_header) ||
+	/* before it is read: others are not in ip_linker_tables_size() */
+	if (!symbols || !gelf_getshdr(symbols, &symbols_header) ||
 	    symbols_header.sh_type != SHT_DYNSYM)
+		return 0;
+	data = elf_getdata(section, NULL);
+	symbol_data = elf_getdata(symbols, NULL);
+	if (!data || !symbol_data)
 		return 0;
 	for (int i = 0; read_relocation(data, header->sh_type, i, &rela); i++) {
 		uint64_t type = GELF_R_TYPE(rela.r_info); /* the same numbers on both machines */
@@ -62,6 +66,12 @@ int ip_linker_slots_each(const struct ip_elf_file *elf,
 	return 0;
 }
 
+/* A section that is not in the file may have any size. */
+static uint64_t add(uint64_t size, uint64_t more)
+{
+	return more > UINT64_MAX - size ? UINT64_MAX : size + more;
+}
+
 uint64_t ip_linker_tables_size(const struct ip_elf_file *elf)
 {
 	uint64_t size = 0;
@@ -74,10 +84,10 @@ uint64_t ip_linker_tables_size(const struct ip_elf_file *elf)
 			continue;
 		if (header.sh_type == SHT_DYNSYM || header.sh_type == SHT_RELA ||
 		    header.sh_type == SHT_REL)
-			size += header.sh_size;
+			size = add(size, header.sh_size);
 		link = header.sh_type == SHT_DYNSYM ? elf_getscn(elf->elf, header.sh_link) : NULL;
 		if (link && gelf_getshdr(link, &names))
-			size += names.sh_size;
+			size = add(size, names.sh_size);
 		if (size > IP_LINKER_TABLES_MOST)
 			break;
 	}

@@ -15,9 +15,9 @@
 #include "hotpatcher/arch/x86_64/calls.h"
 #include "hotpatcher/process/linker_slots.h"
 
-#define SITE_LENGTH  6u		 /* ff 25 rel32 */
-#define SITE_AT_MOST 10u	 /* bytes of the entry in front of it (ip_call_plt_jump()) */
-#define SECTION_MOST (16u << 20) /* a million entries */
+#define SITE_LENGTH   6u	  /* ff 25 rel32 */
+#define SITE_AT_MOST  10u	  /* bytes of the entry in front of it (ip_call_plt_jump()) */
+#define SECTIONS_MOST (16u << 20) /* a million entries */
 
 struct slot {
 	uint64_t address;
@@ -53,18 +53,22 @@ static int by_site(const void *a, const void *b)
 	return x->site < y->site ? -1 : x->site > y->site;
 }
 
-/* Whether the section is a part of the PLT: .plt, .plt.sec, .plt.got. */
-static bool is_plt(const struct ip_elf_file *elf, Elf_Scn *section, GElf_Shdr *ret)
+/* Whether the section is a part of the PLT: .plt, .plt.sec, .plt.got. *left: bytes that sections of
+ * this file may still have together, whatever its headers say. */
+static bool is_plt(const struct ip_elf_file *elf, Elf_Scn *section, GElf_Shdr *ret, uint64_t *left)
 {
 	size_t names;
 	const char *name;
 
 	if (!gelf_getshdr(section, ret) || ret->sh_type != SHT_PROGBITS ||
 	    !(ret->sh_flags & SHF_ALLOC) || !(ret->sh_flags & SHF_EXECINSTR) ||
-	    ret->sh_size > SECTION_MOST || elf_getshdrstrndx(elf->elf, &names) != 0)
+	    ret->sh_size > *left || elf_getshdrstrndx(elf->elf, &names) != 0)
 		return false;
 	name = elf_strptr(elf->elf, names, ret->sh_name);
-	return name && !strncmp(name, ".plt", 4) && (!name[4] || name[4] == '.');
+	if (!name || strncmp(name, ".plt", 4) || (name[4] && name[4] != '.'))
+		return false;
+	*left -= ret->sh_size;
+	return true;
 }
 
 /* Reads the entries of a section. An entry has 16 bytes, or 8 where it is nothing but the jump: the
@@ -96,9 +100,12 @@ static int read_section(const Elf_Data *data, const GElf_Shdr *header, const str
 static int read_sections(const struct ip_elf_file *elf, const struct slots *slots,
 			 struct ip_plt *ret)
 {
+	uint64_t left = SECTIONS_MOST;
+
 	for (Elf_Scn *section = NULL; (section = elf_nextscn(elf->elf, section));) {
 		GElf_Shdr header;
-		Elf_Data *data = is_plt(elf, section, &header) ? elf_getdata(section, NULL) : NULL;
+		Elf_Data *data =
+			is_plt(elf, section, &header, &left) ? elf_getdata(section, NULL) : NULL;
 
 		if (data && data->d_buf && read_section(data, &header, slots, ret) < 0)
 			return -1;
@@ -225,13 +232,15 @@ int ip_plt_add(struct ip_module *module)
 bool ip_plt_is_changed(const struct ip_target *target, const struct ip_module *module)
 {
 	const struct ip_elf_file *elf = module->elf;
+	uint64_t left = SECTIONS_MOST;
 	bool changed = false;
 
 	if (elf->ehdr.e_machine != EM_X86_64)
 		return false;
 	for (Elf_Scn *section = NULL; !changed && (section = elf_nextscn(elf->elf, section));) {
 		GElf_Shdr header;
-		Elf_Data *data = is_plt(elf, section, &header) ? elf_getdata(section, NULL) : NULL;
+		Elf_Data *data =
+			is_plt(elf, section, &header, &left) ? elf_getdata(section, NULL) : NULL;
 		_cleanup_free_ void *memory = data && data->d_buf ? malloc(data->d_size + 1) : NULL;
 
 		/* what cannot be read is not live; the error is nobody's */

@@ -180,6 +180,45 @@ def test_it_ends_before_the_moment(me, programs):
     assert "it has ended before the moment came" in done.stderr, repr(done)
 
 
+def test_a_command_is_not_started_in_vain(me, steady):
+    """What is wrong with the command line is told before."""
+    where = me.dir()
+    command = ("--", "/bin/sh", "-c", f"touch {where}/started; sleep 60")
+    for words, code in (
+        (("--after", "1s", "--ouput", "x"), 2),
+        (("--after", "1s", "--dry-run"), 2),
+        (("--after", "1s", steady.pid), 2),
+        (("--on-key", "s"), 1),
+    ):
+        done = follow(me, *words, *command)
+        assert done.returncode == code and len(done.stderr.splitlines()) == 1, (words, done)
+    assert not list(where.iterdir())
+    done = follow(me, "--after", "1s", "--", "/nonexistent/program")
+    assert done.returncode == 1 and "cannot execute" in one_line(done), repr(done)
+
+
+def test_a_signal_is_for_the_command_then(me, programs):
+    """After the recording; and one that nobody waits for in vain where SIGCHLD was ignored."""
+    program = programs.simple("filtered", placement="fentry")
+    words = ("follow", "--after", "100ms", "--until", "100ms", "-q", "-o", me.dir() / "trace")
+    script = 'trap "" CHLD; exec "$@"'
+    proc = me.popen(
+        ["/bin/sh", "-c", script, "sh", me.iprobe_path, *map(str, words)]
+        + ["--", program, "-n", "100000"]
+    )
+    time.sleep(2)
+    assert proc.poll() is None
+    proc.send_signal(signal.SIGTERM)
+    assert proc.wait(timeout=60) == 128 + signal.SIGTERM
+
+
+def test_what_would_be_refused_later(me, steady):
+    """It is refused at once."""
+    for words, said in ((("--until", "nowhere"), "nowhere"), (("-f", "nowhere"), "matches none")):
+        done = follow(me, "--after", "60s", *words, steady.pid)
+        assert done.returncode == 1 and said in one_line(done), repr(done)
+
+
 def test_interrupted_before_the_moment(me, steady):
     proc = me.start_iprobe("follow", "--after", "60s", steady.pid)
     begun(proc)
@@ -215,3 +254,17 @@ def test_what_is_refused(me, steady):
         assert done.returncode == code and said in done.stderr, (words, repr(done))
         assert len(done.stderr.splitlines()) == 1, (words, repr(done))
     memory.assert_untouched(steady.pid)
+
+
+def test_of_a_session_that_is_there(me, steady):
+    """Its functions are added, as attach adds them: nobody has asked for library calls."""
+    first = me.start_iprobe(
+        "attach", steady.pid, "-f", "step_10", "-q", "-o", me.dir() / "trace", "--json"
+    )
+    memory.wait_until_live(steady.pid, first)
+    done = follow(me, "--after", "100ms", "-f", "step_11", steady.pid)
+    assert done.returncode == 0 and "added to its session" in done.stderr, repr(done)
+    done = follow(me, "--from", "step_12", steady.pid)
+    assert done.returncode == 1 and "--within" in one_line(done), repr(done)
+    first.send_signal(signal.SIGINT)
+    assert last_words(first).returncode == 0

@@ -119,3 +119,77 @@ def test_with_other_filters(me, programs, options):
     assert counts[0] == counts[1], (options, counts)
     assert "level2" in functions and "level1" not in functions, functions
     assert ("level4" in functions) == ("--depth" not in options), functions
+
+
+LIBRARY = """
+__attribute__((noinline)) long inner(long n) { __asm__ volatile(""); return n + 1; }
+long of_library(long n) { long r = inner(n) + inner(n); __asm__ volatile(""); return r; }
+"""
+PROGRAM = """
+#include <stdlib.h>
+long of_library(long n);
+__attribute__((noinline)) long jumps(long n) { __asm__ volatile(""); return of_library(n); }
+__attribute__((noinline)) long outside(long n) { long r = of_library(n); __asm__ volatile("");
+	return r; }
+int main(void)
+{
+	long sum = 0;
+	for (long i = 0; i < 100; i++) sum += jumps(i) + outside(i);
+	return sum != 2 * 10100;
+}
+"""
+
+
+@pytest.mark.parametrize("plt", [(), ("--plt",)])
+def test_a_tail_call_into_a_library(me, plt):
+    """The call goes on there, also where an entry of the PLT is on the way."""
+    where = me.dir()
+    (where / "library.c").write_text(LIBRARY)
+    (where / "program.c").write_text(PROGRAM)
+    compiler = me.builddir / "coldpatch" / "iprobe-cc"
+    for words in (
+        ("-shared", "-fPIC", "library.c", "-o", "liblibrary.so"),
+        ("program.c", "-L.", "-llibrary", "-Wl,-rpath," + str(where), "-o", "program"),
+    ):
+        done = me.run(
+            [compiler, "-O2", *words], cwd=where, env={"IPROBE_PLACEMENT": "fentry"}
+        )
+        assert done.returncode == 0, repr(done)
+    directory = me.dir() / "trace"
+    done = me.iprobe(
+        *("run", "-q", *plt, "--within", "jumps", "-o", directory, "--", where / "program")
+    )
+    assert done.returncode == 0, repr(done)
+    found = json.loads(me.iprobe("report", "--json", directory).stdout)["functions"]
+    calls = {f["function"]: f["calls"] for f in found}
+    calls = {name: n for name, n in calls.items() if not name.endswith("@plt")}
+    assert calls == {"jumps": 100, "of_library": 100, "inner": 200}, calls
+
+
+def test_what_has_no_exit(me, programs):
+    """Nothing would tell when such a call is over."""
+    program = programs.simple("filtered", placement="fentry")
+    words = ("run", "-o", me.dir() / "trace", "--plt", "--within", "clock_gettime", "--", program)
+    done = me.iprobe(*words)
+    assert done.returncode == 1 and "its exits are not recorded" in done.stderr, repr(done)
+
+
+def test_a_call_by_the_plt_counts_once(me):
+    """Of a function that has probes, too."""
+    where = me.dir()
+    (where / "library.c").write_text(LIBRARY)
+    (where / "program.c").write_text(PROGRAM)
+    compiler = me.builddir / "coldpatch" / "iprobe-cc"
+    env = {"IPROBE_PLACEMENT": "fentry"}
+    me.run([compiler, "-O2", "-shared", "-fPIC", "library.c", "-o", "libl.so"], cwd=where, env=env)
+    me.run(
+        [compiler, "-O2", "program.c", "-L.", "-ll", f"-Wl,-rpath,{where}", "-o", "program"],
+        cwd=where,
+        env=env,
+    )
+    directory = me.dir() / "trace"
+    words = ("--plt", "--stop-on", "of_library:10", "-o", directory)
+    done = me.iprobe("run", "-q", *words, "--", where / "program")
+    assert done.returncode == 0, repr(done)
+    found = json.loads(me.iprobe("report", "--json", directory).stdout)["functions"]
+    assert {f["function"]: f["calls"] for f in found}["of_library"] == 10, found

@@ -245,6 +245,7 @@ static int search_level(struct cli_darc_live_search *l)
 	while (more > 0 && !cli_darc_live_is_left(l)) {
 		if (cli_darc_live_look(l) < 0)
 			return -1;
+		l->seeing = l->seeing && cli_darc_live_is_left(l);
 		more = 0;
 		if (cli_darc_live_is_left(l) || !cli_darc_live_is_unseen(l))
 			break;

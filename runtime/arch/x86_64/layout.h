@@ -44,6 +44,9 @@
 #define FLOW_BASE  0
 #define FLOW_SP	   8
 #define FLOW_LAST  16
+#define FLOW_STATE 28
+/* RT_FLOW_AWAY, or calls that are open on other stacks */
+#define FLOW_ELSEWHERE 0xffff0002
 
 /* struct ip_subbuf */
 #define SUBBUF_DESCRIPTOR_SHIFT 5 /* log2 of its bytes */

@@ -438,7 +438,9 @@
 	testl $RULE_WITHIN << 16, %eax
 	jz 4f
 	jmp 8f
-3:	cmpq FLOW_SP(%rdi), %rdx
+3:	testl $FLOW_ELSEWHERE, FLOW_STATE(%rdi)
+	jnz 8f
+	cmpq FLOW_SP(%rdi), %rdx
 	jae 8f
 	movzwl %ax, %eax
 	addq %rax, %rdx
@@ -448,6 +450,8 @@
 	.else
 	cmpq $0, FLOW_BASE(%rdi)
 	je 4f
+	testl $FLOW_ELSEWHERE, FLOW_STATE(%rdi)
+	jnz 8f
 	cmpq FLOW_SP(%rdi), %rdx
 	jae 8f
 	jmp 2b
