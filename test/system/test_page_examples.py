@@ -30,6 +30,8 @@ PAGES = [
     ["syscalls"],
     ["darc"],
     ["compare-calls"],
+    ["follow"],
+    ["last"],
 ]
 KERNEL = r"--kernel|iprobe wait|iprobe syscalls|--off-cpu|--off-wake"  # take these events
 NAME = f"server-{os.getpid()}"  # of the process
@@ -53,7 +55,13 @@ BESIDE = {
     "iprobe darc --status": "iprobe darc -f handle_request --slower-than 10s $(pidof server)",
 }
 # in the page's place: sooner, and with names that are known when the test runs
-SOONER = [(r"--duration \d+s", "--duration 300ms"), (r"--delay 2s", "--delay 200ms")]
+SOONER = [
+    (r"--duration \d+s", "--duration 300ms"),
+    (r"--delay 2s", "--delay 200ms"),
+    # the server waits most of its time, and there is one machine
+    (r"--at-cpu 90%", "--at-cpu 0.1%"),
+    (r"--stream keeper:5000", "--stream crash.log"),
+]
 
 
 def blocks_of(page, section=None):
@@ -113,6 +121,20 @@ class Shell:
         assert code == 0, said
         return types.SimpleNamespace(stdout=terminal.scrolled())
 
+    def at_a_key(self, command):
+        """It begins with the key, and ends with Ctrl-C."""
+        words = shlex.split(self.here(command))
+        terminal = Terminal(self.who, *words[1:], env={**os.environ, "TERM": "xterm"}, cwd=self.cwd)
+        try:
+            assert "nothing is changed yet" in terminal.proc.stderr.readline()
+            terminal.press(words[words.index("--on-key") + 1])
+            memory.wait_for("no session", self.recorded, 20, 0.05)
+            terminal.press("\x03")
+            assert terminal.proc.wait(timeout=60) == 0, terminal.proc.stderr.read()
+        finally:
+            terminal.close()
+        return types.SimpleNamespace(stdout="")
+
     def start(self, command):
         command = self.here(command)
         env = {"PATH": f"{self.path}:{os.environ['PATH']}", "COLUMNS": "200"}
@@ -149,6 +171,8 @@ class Shell:
         ]
         if " --live" in command:
             return self.on_a_terminal(command)
+        if "--on-key" in command:
+            return self.at_a_key(command)
         if LIVE.match(command):
             proc = self.start(command)
             time.sleep(1.5)
@@ -208,11 +232,13 @@ def all_work(shell, commands):
             continue
         if "--unit" in command:  # the server of this test is none
             continue
+        if command.startswith("nc "):  # the log goes to the file at once
+            continue
         if re.search(KERNEL, command) and not has_kernel_events(shell):
             continue
         done = shell.run(command)
         silent = ">" in command or re.match(
-            r"iprobe (attach|run|export|snapshot|split|trim|list --check|syscalls .*--failed)",
+            r"iprobe (attach|follow|run|export|snapshot|split|trim|list --check|syscalls .*--failed)",
             command,
         )
         assert done.stdout or silent, repr(done)
