@@ -153,6 +153,24 @@ static int get_pointer(pid_t tid, uint64_t *ret)
 	return 0;
 }
 
+/* Whether a thread is the child of a vfork() that another one stands in. The child has its parent's
+ * area, and its parent does not run before the child is done with it. */
+static bool is_vfork_child(const struct ip_stop *stop, const struct ip_stopped_thread *t)
+{
+	unsigned long child;
+
+	for (size_t i = 0; t->pid != stop->target->pid && i < stop->n; i++) {
+		const struct ip_stopped_thread *parent = &stop->threads[i];
+
+		if (parent->stopped && !parent->gone &&
+		    parent->status >> 16 == PTRACE_EVENT_VFORK &&
+		    ptrace(PTRACE_GETEVENTMSG, parent->tid, 0, &child) == 0 &&
+		    child == (unsigned long)t->tid)
+			return true;
+	}
+	return false;
+}
+
 int ip_thread_areas_check(const struct ip_stop *stop)
 {
 	const struct ip_target *target = stop->target;
@@ -166,7 +184,7 @@ int ip_thread_areas_check(const struct ip_stop *stop)
 	for (size_t i = 0; i < stop->n; i++) {
 		const struct ip_stopped_thread *t = &stop->threads[i];
 
-		if (!t->stopped || t->gone)
+		if (!t->stopped || t->gone || is_vfork_child(stop, t))
 			continue;
 		areas[n] = (struct area){0, t->tid, t->pid};
 		if (get_pointer(t->tid, &areas[n].pointer) == 0)

@@ -10,7 +10,8 @@
  *   1. In the stop in which probes go live, while all threads are stopped, each thread is checked:
  *      its area begins with the area's own address, holds the thread's own id where glibc and musl
  *      keep it, and is no other thread's area. If one fails, nothing is made live, and the reason
- *      is reported.
+ *      is reported. The child of a vfork() in which its parent has just been stopped has its
+ *      parent's area, and is left out: the two do not run at the same time.
  *   2. Threads that come later are looked for during the whole session. The C library has
  *      registered a list of robust mutexes for each thread that it made (glibc at the thread's
  *      start; get_robust_list(2) tells without a stop). If a thread has no such list, and is still

@@ -124,3 +124,54 @@ def test_a_child_that_the_c_library_does_not_know_of(me, programs, targets):
     assert done.returncode == 0, repr(done)
     report = json.loads(me.iprobe("report", "--json", trace).stdout)
     assert {f["function"]: f["calls"] for f in report["functions"]} == {"step": 100}
+
+
+VFORKING = """
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noinline)) long work(long n) { __asm__ volatile(""); return n + 1; }
+__attribute__((no_instrument_function)) static void *churn(void *none)
+{
+	for (;;) {
+		pid_t child = vfork();
+		if (!child) _exit(0);
+		waitpid(child, NULL, 0);
+	}
+	return none;
+}
+int main(void)
+{
+	pthread_t thread;
+	for (int i = 0; i < 3; i++)
+		if (pthread_create(&thread, NULL, churn, NULL)) return 1;
+	for (long sum = 0;;) sum = work(sum);
+}
+"""
+
+
+def test_threads_that_vfork_in_the_stop(me):
+    """The child has its parent's area, which does not run before the child is done with it. One in
+    ten such stops meets the two.
+    """
+    where = me.dir()
+    (where / "vforking.c").write_text(VFORKING)
+    done = me.run(
+        [
+            me.builddir / "coldpatch" / "iprobe-cc",
+            *("-O2", "-pthread", "vforking.c", "-o", "vforking"),
+        ],
+        cwd=where,
+    )
+    assert done.returncode == 0, repr(done)
+    target = me.popen([where / "vforking"])
+    for _ in range(60):
+        done = me.iprobe(
+            *("attach", target.pid, "-q", "--stop", "--duration", "2ms", "-f", "work"),
+            *("-o", me.dir() / "trace"),
+        )
+        assert done.returncode == 0, repr(done)
+    memory.assert_untouched(target.pid)
+    target.kill()
+    target.wait()
