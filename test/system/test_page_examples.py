@@ -238,7 +238,8 @@ def all_work(shell, commands):
             continue
         done = shell.run(command)
         silent = ">" in command or re.match(
-            r"iprobe (attach|follow|run|export|snapshot|split|trim|list --check|syscalls .*--failed)",
+            r"iprobe (attach|follow|run|export|snapshot|split|trim|list --check"
+            r"|syscalls .*--failed)",
             command,
         )
         assert done.stdout or silent, repr(done)

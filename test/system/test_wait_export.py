@@ -157,7 +157,8 @@ def test_go_tool_pprof_has_both(turns, tmp_path):
     told = {}
     for index in ("cpu", "off_cpu"):
         said = subprocess.run(
-            ["go", "tool", "pprof", "-top", "-unit=ns", f"-sample_index={index}", out],
+            ["go", "tool", "pprof", "-top", "-nodefraction=0", "-unit=ns"]
+            + [f"-sample_index={index}", out],
             check=True,
             capture_output=True,
             text=True,
