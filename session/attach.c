@@ -33,6 +33,7 @@
 #include "hotpatcher/plan/window/area_window.h"
 #include "hotpatcher/ptrace/priority_guard.h"
 #include "hotpatcher/ptrace/stop.h"
+#include "session/controllers/stream_log.h"
 #include "session/session_private.h"
 #include "session/update.h"
 
@@ -313,8 +314,8 @@ int ip_session_attach(pid_t pid, const struct ip_session_options *options,
 	ip_clock_read(&s.start);
 	ip_priority_guard_start();
 	ip_session_hurry(&s, true);
-	if (ip_session_select(&s) < 0 || ip_session_open(&s, pid) < 0 ||
-	    check_start(&s) < 0) /* 1 */
+	if (ip_session_select(&s) < 0 || ip_session_open(&s, pid) < 0 || check_start(&s) < 0 ||
+	    ip_session_add_stream_log(&s) < 0) /* 1 */
 		goto out;
 	if (options->resume) {
 		if (resume(&s, &resumed, &closed) < 0)

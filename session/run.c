@@ -36,6 +36,7 @@
 #include "common/error.h"
 #include "hotpatcher/ptrace/priority_guard.h"
 #include "hotpatcher/ptrace/stop.h"
+#include "session/controllers/stream_log.h"
 #include "session/run_command.h"
 #include "session/session_private.h"
 
@@ -396,7 +397,8 @@ int ip_session_run(char **argv, const char *runtime, const struct ip_session_opt
 	ip_clock_read(&s.start);
 	ip_priority_guard_start();
 	take_signals();
-	if (ip_session_select(&s) < 0 || ip_command_prepare(argv[0], runtime, &preload) < 0 ||
+	if (ip_session_select(&s) < 0 || ip_session_add_stream_log(&s) < 0 ||
+	    ip_command_prepare(argv[0], runtime, &preload) < 0 ||
 	    add_object(&preload, options->payloads.object) < 0 ||
 	    ip_area_create(options->memory, &s.area) < 0 || ip_area_lock_session(s.area, 0) < 0 ||
 	    launch(&l, argv, preload) < 0)

@@ -13,7 +13,6 @@
 #include "common/notice.h"
 #include "hotpatcher/ptrace/stops.h"
 #include "session/controllers/drop_hot.h"
-#include "session/controllers/stream_log.h"
 #include "session/controllers/until.h"
 #include "session/session_private.h"
 
@@ -158,8 +157,6 @@ int ip_session_select(struct ip_session *s)
 	if (s->options->controller)
 		ip_controllers_add(s, s->options->controller);
 	if (s->options->drop_hot && ip_drop_hot_add(s, s->options->drop_hot) < 0)
-		return -1;
-	if (s->options->stream && ip_session_add_stream_log(s) < 0)
 		return -1;
 	return s->options->until.n ? ip_until_add(s, &s->options->until) : 0;
 }

@@ -119,7 +119,8 @@ void ip_session_choose_clock(const struct ip_session_options *options);
 /* Opens the target of the session. 0, or -1 with an error. */
 int ip_session_open(struct ip_session *s, pid_t pid);
 
-/* Makes the session's selections from its options. 0, or -1 with an error. */
+/* Makes the session's selections from its options, and opens nothing: a dry run calls it as well.
+ * 0, or -1 with an error. */
 int ip_session_select(struct ip_session *s);
 
 /* Checks the probe lists that the user named: a list that fits no module of the target is a

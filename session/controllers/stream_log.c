@@ -146,8 +146,11 @@ static void end(void *data, struct ip_session *s)
 
 int ip_session_add_stream_log(struct ip_session *s)
 {
-	struct log_session *l = calloc(1, sizeof(*l));
+	struct log_session *l;
 
+	if (!s->options->stream)
+		return 0;
+	l = calloc(1, sizeof(*l));
 	if (!l)
 		return ip_error("out of memory");
 	l->controller = (struct ip_session_controller){.data = l,

@@ -8,8 +8,9 @@
 
 struct ip_session;
 
-/* Opens the place that the options name, before anything of a target is touched, and adds the
- * controller. Returns 0, or -1 with an error. */
+/* If the options name a place: opens it, before anything of a target is touched, and adds the
+ * controller. To be called once, by what makes a session: whoever takes a connection may take one.
+ * Returns 0, or -1 with an error. */
 int ip_session_add_stream_log(struct ip_session *s);
 
 #endif

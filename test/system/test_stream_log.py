@@ -178,8 +178,8 @@ def summary_of(done):
 
 
 class Receiver(threading.Thread):
-    """Takes a connection, and its bytes up to a number, at a number of bytes a second; then it
-    closes, or with hold waits until it is ended.
+    """Takes one connection, as nc -l does, and its bytes up to a number; then it closes, or with
+    hold waits until it is ended.
     """
 
     def __init__(self, most=None, hold=False):
@@ -193,6 +193,7 @@ class Receiver(threading.Thread):
 
     def run(self):
         connection, _ = self.server.accept()
+        self.server.close()
         with connection:
             while self.most is None or len(self.data) < self.most:
                 part = connection.recv(65536)
@@ -205,7 +206,6 @@ class Receiver(threading.Thread):
     def finish(self):
         self.ended.set()
         self.join(30)
-        self.server.close()
         return self.data
 
 
@@ -316,15 +316,24 @@ def test_silence_has_an_end_mark(me, programs, targets):
     assert me.iprobe("detach", target.pid).returncode == 0
 
 
-def test_connection(me, target):
+@pytest.mark.parametrize("options", [[], ["--args"], ["--args", "hang(us)"]])
+def test_connection(me, target, options):
+    """There is one, although the options are checked before."""
     receiver = Receiver()
-    summary = summary_of(attach(me, target, f"127.0.0.1:{receiver.port}"))
+    summary = summary_of(attach(me, target, f"127.0.0.1:{receiver.port}", *options))
     data = receiver.finish()
     assert summary["stream"]["bytes"] == len(data) and summary["stream"]["bytes_not_taken"] == 0
     path = me.dir() / "log"
     path.write_bytes(data)
     found = last(me, path)
     assert found["end"] and found["records"] == summary["events"]
+
+
+def test_dry_run(me, target):
+    """It makes no file."""
+    path = me.dir() / "log"
+    done = me.iprobe("attach", target.pid, "--dry-run", "--stream", path, "-f", FUNCTIONS)
+    assert done.returncode == 0 and not path.exists(), repr(done)
 
 
 def test_nobody_takes_it(me, target):
