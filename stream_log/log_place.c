@@ -10,8 +10,10 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <termios.h>
@@ -23,6 +25,7 @@
 #define DEVICE	   "device:"
 #define CONNECT_MS 5000
 #define MODE	   0600
+#define OTHERS	   0077 /* their permissions */
 
 /* The colon in front of a port; NULL: the text is no HOST:PORT. */
 static const char *port_of(const char *text)
@@ -110,20 +113,33 @@ static int open_connection(const char *text)
 		      : fd;
 }
 
+/* Opens what a descriptor with O_PATH stands for, which was looked at. Returns the descriptor, or
+ * -1 with errno. */
+static int open_looked_at(int found, int how)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", found);
+	return open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | how);
+}
+
 static int open_device(const char *text, bool *ret_blocks)
 {
 	const char *path = text + strlen(DEVICE);
-	_cleanup_close_ int fd = open(path, O_WRONLY | O_EXCL | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	_cleanup_close_ int found = open(path, O_PATH | O_CLOEXEC), fd = -1;
 	struct termios terminal;
 	struct stat st;
 
-	if (fd < 0 && errno == EBUSY)
-		return ip_error("--stream %s: it is mounted, or another program has it", text);
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (found < 0 || fstat(found, &st) < 0)
 		return ip_error_errno("--stream %s: cannot open it", text);
 	if (!S_ISBLK(st.st_mode) && !S_ISCHR(st.st_mode))
 		return ip_error("--stream %s: it is no device: --stream %s writes to a file", text,
 				path);
+	fd = open_looked_at(found, O_EXCL);
+	if (fd < 0 && errno == EBUSY)
+		return ip_error("--stream %s: it is mounted, or another program has it", text);
+	if (fd < 0)
+		return ip_error_errno("--stream %s: cannot open it", text);
 	*ret_blocks = S_ISBLK(st.st_mode);
 	/* a serial line passes bytes on as they are */
 	if (S_ISCHR(st.st_mode) && tcgetattr(fd, &terminal) == 0) {
@@ -133,38 +149,62 @@ static int open_device(const char *text, bool *ret_blocks)
 	return ip_steal_fd(&fd);
 }
 
-static int open_file(const char *text, bool *ret_blocks)
+/* Opens what is there already, if it may be a place. Returns the descriptor, or -1 with an
+ * error. */
+static int open_existing(const char *text)
 {
-	const int how = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-	_cleanup_close_ int fd = open(text, how | O_CREAT | O_EXCL, MODE);
+	_cleanup_close_ int found = open(text, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
+	int fd;
 
-	if (fd < 0 && errno == EEXIST) {
-		/* no look changes what is there: a device may act when it is opened */
-		if (lstat(text, &st) < 0)
-			return ip_error_errno("--stream %s: cannot open it", text);
-		if (S_ISBLK(st.st_mode) || S_ISCHR(st.st_mode))
-			return ip_error("--stream %s: it is a device, which is named as "
-					"device:%s",
-					text, text);
-		if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode))
-			return ip_error("--stream %s: it is neither a regular file nor a pipe",
-					text);
-		fd = open(text, how);
-	}
-	if (fd < 0 && errno == ENXIO)
-		return ip_error("--stream %s: nobody reads this pipe", text);
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (found < 0 || fstat(found, &st) < 0)
 		return ip_error_errno("--stream %s: cannot open it", text);
+	if (S_ISBLK(st.st_mode) || S_ISCHR(st.st_mode))
+		return ip_error("--stream %s: it is a device, which is named as device:%s", text,
+				text);
 	if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode))
 		return ip_error("--stream %s: it is neither a regular file nor a pipe", text);
 	if (st.st_uid != geteuid())
 		return ip_error("--stream %s: it is another user's", text);
-	if (S_ISREG(st.st_mode) && st.st_size)
+	fd = open_looked_at(found, 0);
+	if (fd < 0 && errno == ENXIO)
+		return ip_error("--stream %s: nobody reads this pipe", text);
+	return fd < 0 ? ip_error_errno("--stream %s: cannot open it", text) : fd;
+}
+
+static int open_file(const char *text, bool *ret_blocks)
+{
+	const int how = O_WRONLY | O_NOCTTY | O_CLOEXEC | O_CREAT | O_EXCL;
+	_cleanup_close_ int fd = open(text, how, MODE);
+	struct stat st;
+
+	if (fd < 0 && errno != EEXIST)
+		return ip_error_errno("--stream %s: cannot open it", text);
+	if (fd < 0)
+		fd = open_existing(text);
+	if (fd < 0)
+		return -1;
+	/* a file system may know no locks */
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+		return ip_error("--stream %s: another program writes to it", text);
+	/* only now: whoever had the lock may have written */
+	if (fstat(fd, &st) < 0)
+		return ip_error_errno("--stream %s: cannot open it", text);
+	*ret_blocks = S_ISREG(st.st_mode);
+	if (!*ret_blocks)
+		return ip_steal_fd(&fd);
+	if (st.st_size)
 		return ip_error("--stream %s: the file is there already: remove it, or name "
 				"another",
 				text);
-	*ret_blocks = S_ISREG(st.st_mode);
+	if (st.st_nlink != 1)
+		return ip_error("--stream %s: the file has another name as well: remove it, or "
+				"name another",
+				text);
+	if (st.st_mode & OTHERS)
+		return ip_error("--stream %s: other users may use the file: chmod 600 it, or name "
+				"another",
+				text);
 	return ip_steal_fd(&fd);
 }
 

@@ -6,10 +6,13 @@
  *   device:PATH  a block or character device
  *   FILE         anything else; a name like HOST:PORT is a file as ./HOST:PORT
  *
- * Nothing that is there is written over by mistake: a file must be new, or empty and
- * our own, and no symbolic link; nobody else may read it. A block device is taken for ourselves
- * (O_EXCL), which the kernel refuses while it is mounted or in use, and it must be named as a
- * device.
+ * Nothing that is there is written over by mistake: a file must be new, or empty and our own, with
+ * no other name (no link of any kind); no other user may read or write it, and it is locked
+ * (flock), so that two logs never go to one file. A block device is taken for ourselves (O_EXCL),
+ * which the kernel refuses while it is mounted or in use, and it must be named as a device.
+ *
+ * What is there is looked at before it is opened for writing (O_PATH), since opening has effects: a
+ * device may act, and whoever reads a pipe is told of an end when its writer closes it.
  */
 #ifndef IP_LOG_PLACE_H
 #define IP_LOG_PLACE_H

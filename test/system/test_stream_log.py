@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A live log (--stream): what it has when all was killed, and whoever takes it."""
 
+import fcntl
 import json
 import os
 import pathlib
 import random
+import select
 import signal
 import socket
 import stat
@@ -445,6 +447,41 @@ def test_places_that_are_refused(me, target):
     summary_of(attach(me, target, "device:/dev/null"))
 
 
+def test_files_that_others_may_use(me, target):
+    """An empty file is taken if it is ours alone."""
+    for mode in (0o604, 0o640, 0o620, 0o602):
+        place = me.dir() / "log"
+        place.touch()
+        place.chmod(mode)
+        assert "other users may use the file" in one_line(attach(me, target, place))
+    place, other = me.dir() / "log", me.dir() / "other"
+    place.touch()
+    place.chmod(0o600)
+    other.hardlink_to(place)
+    assert "another name" in one_line(attach(me, target, place))
+    other.unlink()
+    with open(place) as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert "another program writes to it" in one_line(attach(me, target, place))
+    assert place.stat().st_size == 0
+    summary_of(attach(me, target, place))
+
+
+def test_a_pipe_that_is_no_device(me, target):
+    """It is not opened: whoever reads it would take that for the log's end."""
+    pipe = me.dir() / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert "it is no device" in one_line(attach(me, target, f"device:{pipe}"))
+        # POLLHUP: there was a writer, and it is gone
+        poll = select.poll()
+        poll.register(reader, select.POLLIN)
+        assert poll.poll(0) == []
+    finally:
+        os.close(reader)
+
+
 def test_usage(me, target):
     for options, why in (
         (["--stream", ""], "needs a FILE"),
@@ -576,7 +613,7 @@ def test_as_an_ordinary_user(user, root, programs, targets):
     assert "it is another user's" in one_line(attach(user, target, others))
     # their own may be there, as long as it is empty
     own = user.dir() / "own"
-    assert user.run(["touch", own]).returncode == 0
+    assert user.run(["install", "-m", "600", "/dev/null", own]).returncode == 0
     summary_of(attach(user, target, own))
 
 
