@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/file.h"
@@ -19,8 +20,14 @@
 #define WINDOW (4u << 20)
 /* Behind damage a batch is looked for within so many bytes: more than iprobe has under way. */
 #define SEARCHED (32u << 20)
-/* Bytes of which the checksum is made in vain, all together: a file may be made of beginnings. */
+/* Bytes that are read in vain where a batch is looked for, all together: a file may be made of
+ * beginnings. What is in line is read in any case. */
 #define IN_VAIN (1ull << 30)
+
+/* Bytes in no whole batch, with a batch behind them. */
+struct gap {
+	uint64_t from, to;
+};
 
 struct ip_batch_reader {
 	int fd;
@@ -33,7 +40,13 @@ struct ip_batch_reader {
 	bool known; /* a batch was found: */
 	uint64_t id, number;
 	const struct ip_stream_log_header *batch;
-	uint64_t in_vain, within, tail;
+	uint64_t in_vain; /* of all readings */
+	uint64_t within, tail;
+	/* what the first reading has found: nothing is searched twice */
+	struct gap *gaps;
+	size_t ngaps, gap; /* gap: that comes next in this reading */
+	bool searched;	   /* up to the end: */
+	uint64_t end;
 };
 
 int ip_batch_reader_open_fd(int fd, const char *path, struct ip_batch_reader **ret)
@@ -82,6 +95,7 @@ void ip_batch_reader_close(struct ip_batch_reader *r)
 	close(r->fd);
 	free(r->path);
 	free(r->words);
+	free(r->gaps);
 	free(r);
 }
 
@@ -90,7 +104,8 @@ void ip_batch_reader_rewind(struct ip_batch_reader *r)
 	r->next = 0;
 	r->known = false;
 	r->batch = NULL;
-	r->in_vain = r->within = r->tail = 0;
+	r->within = r->tail = 0;
+	r->gap = 0;
 }
 
 void ip_batch_reader_damage(const struct ip_batch_reader *r, uint64_t *ret_within,
@@ -155,31 +170,34 @@ static bool is_whole(const struct ip_stream_log_header *h)
 	       h->checksum;
 }
 
-/* Looks for a batch at an offset. Returns 1; 0 where there is none; -1 with an error; -2 at the end
- * of the file. */
-static int look_at(struct ip_batch_reader *r, uint64_t offset)
+/* Looks for a batch at an offset. in_line: one is expected there. Returns 1; 0 where there is none;
+ * -1 with an error; -2 at the end of the file. */
+static int look_at(struct ip_batch_reader *r, uint64_t offset, bool in_line)
 {
 	const struct ip_stream_log_header *h;
 	const void *bytes;
 	ssize_t have = bring(r, offset, sizeof(*h), &bytes);
+	uint32_t size;
 
 	if (have < 0)
 		return -1;
 	h = bytes;
 	if (have < (ssize_t)sizeof(*h))
 		return -2;
+	size = h->size;
 	if (h->magic != IP_STREAM_LOG_MAGIC || h->size < sizeof(*h) ||
 	    h->size > IP_STREAM_LOG_MOST || h->size % 8 ||
-	    (r->known && (h->id != r->id || h->number <= r->number)) || r->in_vain > IN_VAIN)
+	    (r->known && (h->id != r->id || h->number <= r->number)) ||
+	    (!in_line && r->in_vain > IN_VAIN))
 		return 0;
-	have = bring(r, offset, h->size, &bytes);
+	have = bring(r, offset, size, &bytes);
 	if (have < 0)
 		return -1;
 	h = bytes;
-	if (have < (ssize_t)sizeof(*h) || have < (ssize_t)h->size)
-		return 0;
-	if (!is_whole(h) || !has_good_sections(h)) {
-		r->in_vain += h->size;
+	/* Also one that the end of the file cuts off was read for it. A file that changes may have
+	 * another size by now. */
+	if (have < (ssize_t)size || h->size != size || !is_whole(h) || !has_good_sections(h)) {
+		r->in_vain += size;
 		return 0;
 	}
 	if (h->version != IP_STREAM_LOG_VERSION)
@@ -190,14 +208,36 @@ static int look_at(struct ip_batch_reader *r, uint64_t offset)
 	return 1;
 }
 
+/* Notes what the first reading has found. Returns 0, or -1 with an error. */
+static int note_gap(struct ip_batch_reader *r, uint64_t from, uint64_t to)
+{
+	if (r->searched || r->gap < r->ngaps)
+		return 0;
+	if (ip_array_grow(&r->gaps, r->ngaps, sizeof(*r->gaps)) < 0)
+		return -1;
+	r->gaps[r->ngaps++] = (struct gap){from, to};
+	r->gap = r->ngaps;
+	return 0;
+}
+
+/* Returns where the next batch is expected. */
+static uint64_t place_in_line(struct ip_batch_reader *r)
+{
+	return r->gap < r->ngaps && r->gaps[r->gap].from == r->next ? r->gaps[r->gap++].to
+								    : r->next;
+}
+
 int ip_batch_reader_next(struct ip_batch_reader *r, const struct ip_stream_log_header **ret,
 			 uint64_t *ret_missing)
 {
-	uint64_t at = r->next;
-	int found;
+	const uint64_t expected = place_in_line(r);
+	uint64_t at = expected;
+	int found = r->searched && at == r->end ? -2 : look_at(r, at, true);
 
-	while ((found = look_at(r, at)) == 0 && at - r->next < SEARCHED)
+	while (found == 0 && at - r->next < SEARCHED) {
 		at += 8;
+		found = look_at(r, at, false);
+	}
 	if (found == -1)
 		return -1;
 	if (found != 1) {
@@ -208,8 +248,13 @@ int ip_batch_reader_next(struct ip_batch_reader *r, const struct ip_stream_log_h
 					r->path);
 		if (!r->device && fstat(r->fd, &st) == 0 && (uint64_t)st.st_size > r->next)
 			r->tail = st.st_size - r->next;
+		if (!r->searched)
+			r->end = r->next;
+		r->searched = true;
 		return 0;
 	}
+	if (at != expected && note_gap(r, r->next, at) < 0)
+		return -1;
 	r->within += at - r->next;
 	*ret_missing = r->known ? r->batch->number - r->number - 1 : r->batch->number;
 	r->known = true;

@@ -40,7 +40,8 @@ struct ip_batch_section {
  * none. */
 bool ip_batch_reader_section(const struct ip_batch_reader *r, struct ip_batch_section *section);
 
-/* Goes back to the first batch. */
+/* Goes back to the first batch. What was searched before is not searched again, and a file that
+ * grows ends where it has ended before. */
 void ip_batch_reader_rewind(struct ip_batch_reader *r);
 
 /* Bytes that are in no whole batch. tail: those behind the last one. On a block device whatever

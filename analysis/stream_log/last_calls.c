@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads a live log several times: first its text, which tells what numbers stand for; then the
- * records, for as many threads at a time as their stack machines have room.
+ * records, for as many threads at a time as their stack machines have room. The file is input from
+ * outside: the number of readings is bounded. Where it has more threads than these have room for,
+ * the oldest ones are left out, of those that had ended.
  */
 #include "analysis/stream_log/last_calls.h"
 
@@ -17,13 +19,19 @@
 
 #define TEXT_MOST     (1u << 30)
 #define MACHINES_SIZE (512u << 20) /* bytes of stack machines at a time */
+#define MACHINES_MOST 16384u	   /* each has large parts that are mapped by themselves */
+#define READINGS_MOST 64u	   /* of the records */
 #define STACKS_MOST   10000u
 
 /* A thread while its records are read. */
 struct reading {
 	struct ip_last_thread thread;
 	uint64_t sp; /* of its first record */
-	bool known;  /* a section has told of it */
+	uint32_t number;
+	bool known; /* a section has told of it */
+	bool ends;  /* another one tells of its end */
+	bool now;   /* it is read in this reading */
+	bool read;  /* it was */
 	bool begun;
 	struct ip_frames *frames; /* NULL: not now */
 	size_t next;		  /* in thread.calls, once it is full: the oldest one */
@@ -40,8 +48,11 @@ struct reader {
 	struct reading **threads; /* by number; NULL: none */
 	size_t nthreads;
 	size_t most;
+	struct reading **order; /* threads, in the order in which they are read */
+	size_t norder;
+	size_t machines;   /* that are there at a time */
 	uint64_t nbatches; /* of this reading */
-	size_t first, end; /* numbers of the threads that are read now */
+	size_t first, end; /* the threads of `order` that are read now */
 	bool failed;	   /* memory ran out in a visitor */
 	bool finishes;	   /* what the machine still knows is asked for */
 };
@@ -96,6 +107,7 @@ static struct reading *thread_of(struct reader *r, uint32_t number)
 			return NULL;
 		}
 		r->threads[number]->reader = r;
+		r->threads[number]->number = number;
 	}
 	return r->threads[number];
 }
@@ -122,6 +134,16 @@ static int add_threads(struct reader *r, const struct ip_batch_section *section)
 		t->sp = items[i].sp;
 	}
 	return 0;
+}
+
+/* Notes which threads have ended. */
+static void note_ends(struct reader *r, const struct ip_batch_section *section)
+{
+	const struct ip_stream_log_ended *items = (const void *)section->content;
+
+	for (size_t i = 0; i < section->size / sizeof(*items); i++)
+		if (items[i].thread < r->nthreads && r->threads[items[i].thread])
+			r->threads[items[i].thread]->ends = true;
 }
 
 /* The first reading: text, threads, and what the end marks say. */
@@ -156,6 +178,8 @@ static int read_text(struct reader *r)
 				ret = add_text(r, section.content, section.size);
 			else if (section.kind == IP_STREAM_LOG_THREAD)
 				ret = add_threads(r, &section);
+			else if (section.kind == IP_STREAM_LOG_ENDED)
+				note_ends(r, &section);
 			if (ret < 0)
 				return -1;
 		}
@@ -235,12 +259,20 @@ static uint64_t sp_of(const struct reading *t, const struct ip_stream_log_record
 	return (t->sp & ~((1ull << IP_STREAM_LOG_SP_BITS) - 1)) | low;
 }
 
+/* Returns the thread of a number if it is known; else NULL. */
+static struct reading *named(const struct reader *r, uint32_t number)
+{
+	struct reading *t = number < r->nthreads ? r->threads[number] : NULL;
+
+	return t && t->known ? t : NULL;
+}
+
 /* Returns the thread of a number if it is known and read now; else NULL. */
 static struct reading *wanted(const struct reader *r, uint32_t number)
 {
-	struct reading *t = number >= r->first && number < r->end ? r->threads[number] : NULL;
+	struct reading *t = named(r, number);
 
-	return t && t->known ? t : NULL;
+	return t && t->now ? t : NULL;
 }
 
 static int add_records(struct reader *r, const struct ip_batch_section *section)
@@ -253,10 +285,10 @@ static int add_records(struct reader *r, const struct ip_batch_section *section)
 		return 0;
 	memcpy(&base, section->content, sizeof(base));
 	for (size_t i = 0; i < (section->size - sizeof(base)) / sizeof(*items); i++) {
-		struct reading *t = wanted(r, items[i].thread);
+		struct reading *t = named(r, items[i].thread);
 		struct ip_event event;
 
-		if (!t || t->thread.ended)
+		if (!t || !t->now || t->thread.ended)
 			continue;
 		event = (struct ip_event){.ts = base + items[i].after,
 					  .sp = sp_of(t, &items[i]),
@@ -349,7 +381,7 @@ static int finish_thread(struct reading *t)
 	return 0;
 }
 
-/* Reads the records of the threads first..end-1. */
+/* Reads the records of the threads first..end-1 of the order. */
 static int read_records(struct reader *r)
 {
 	const struct ip_stream_log_header *batch;
@@ -358,13 +390,15 @@ static int read_records(struct reader *r)
 
 	ip_batch_reader_rewind(r->batches);
 	r->nbatches = 0;
+	for (size_t i = r->first; i < r->end; i++)
+		r->order[i]->now = r->order[i]->read = true;
 	while ((found = ip_batch_reader_next(r->batches, &batch, &missing)) > 0) {
 		const bool loss = missing || batch->dropped != dropped || batch->lost != lost;
 
 		/* whose records they were is not known */
 		for (size_t i = r->first; loss && i < r->end; i++)
-			if (r->threads[i] && r->threads[i]->frames)
-				ip_frames_loss(r->threads[i]->frames);
+			if (r->order[i]->frames)
+				ip_frames_loss(r->order[i]->frames);
 		dropped = batch->dropped;
 		lost = batch->lost;
 		if (read_batch(r) < 0)
@@ -372,9 +406,11 @@ static int read_records(struct reader *r)
 		if (r->failed)
 			return ip_error("out of memory");
 	}
-	for (size_t i = r->first; found == 0 && i < r->end; i++)
-		if (r->threads[i] && finish_thread(r->threads[i]) < 0)
+	for (size_t i = r->first; found == 0 && i < r->end; i++) {
+		r->order[i]->now = false;
+		if (finish_thread(r->order[i]) < 0)
 			return -1;
+	}
 	return found;
 }
 
@@ -395,7 +431,8 @@ static int add_silent_threads(struct reader *r)
 {
 	const struct ip_recording *s = r->last->session;
 	_cleanup_free_ uint64_t *ids = calloc(r->nthreads + 1, sizeof(*ids));
-	size_t n = 0;
+	const size_t most = READINGS_MOST * r->machines;
+	size_t n = 0, nsilent = 0;
 
 	if (!ids)
 		return ip_error("out of memory");
@@ -404,7 +441,7 @@ static int add_silent_threads(struct reader *r)
 			ids[n++] = ids_of(r->threads[i]->thread.pid, r->threads[i]->thread.tid);
 	qsort(ids, n, sizeof(*ids), by_ids);
 
-	for (size_t i = 0; i < s->nstacks && i < STACKS_MOST; i++) {
+	for (size_t i = 0; i < s->nstacks && i < STACKS_MOST && nsilent < most; i++) {
 		const struct ip_recording_stack *stack = &s->stacks[i];
 		const uint64_t id = ids_of(stack->pid, stack->tid);
 		struct reading *t;
@@ -414,7 +451,8 @@ static int add_silent_threads(struct reader *r)
 		t = thread_of(r, r->nthreads);
 		if (!t)
 			return -1;
-		t->known = true;
+		nsilent++;
+		t->known = t->read = true;
 		t->thread.pid = stack->pid;
 		t->thread.tid = stack->tid;
 		if (begin_thread(t, stack->tsc) < 0 || finish_thread(t) < 0)
@@ -454,7 +492,7 @@ static int collect(struct reader *r)
 	for (size_t i = 0; i < r->nthreads; i++) {
 		struct reading *t = r->threads[i];
 
-		if (!t || !t->known)
+		if (!t || !t->read)
 			continue;
 		if (t->thread.ncalls)
 			qsort(t->thread.calls, t->thread.ncalls, sizeof(*t->thread.calls), by_end);
@@ -467,28 +505,66 @@ static int collect(struct reader *r)
 	return 0;
 }
 
+/* Those first that have not ended, and of each kind the newest ones. */
+static int by_need(const void *a, const void *b)
+{
+	const struct reading *x = *(struct reading *const *)a, *y = *(struct reading *const *)b;
+
+	if (x->ends != y->ends)
+		return x->ends ? 1 : -1;
+	return x->number > y->number ? -1 : x->number < y->number;
+}
+
+/* Decides which threads are read, and in which order. */
+static int make_order(struct reader *r)
+{
+	const size_t most = READINGS_MOST * r->machines;
+
+	r->order = calloc(r->nthreads + 1, sizeof(*r->order));
+	if (!r->order)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < r->nthreads; i++)
+		if (r->threads[i])
+			r->order[r->norder++] = r->threads[i];
+	qsort(r->order, r->norder, sizeof(*r->order), by_need);
+	if (r->norder > most) {
+		r->last->unread = r->norder - most;
+		r->norder = most;
+	}
+	return 0;
+}
+
+static size_t count_machines(const struct ip_recording *session)
+{
+	const size_t size = ip_frames_size(session),
+		     n = size < MACHINES_SIZE ? MACHINES_SIZE / (size + 1) : 1;
+
+	return n < MACHINES_MOST ? n : MACHINES_MOST;
+}
+
 static int read_all(struct reader *r)
 {
-	size_t each, all;
-
 	if (read_text(r) < 0)
 		return -1;
-	each = ip_frames_size(r->last->session);
-	each = each < MACHINES_SIZE ? MACHINES_SIZE / (each + 1) : 1;
-	all = r->nthreads;
-	for (r->first = 0; r->first < all; r->first = r->end) {
-		r->end = all - r->first < each ? all : r->first + each;
+	if (!r->machines)
+		r->machines = count_machines(r->last->session);
+	if (make_order(r) < 0)
+		return -1;
+	do {
+		r->end = r->norder - r->first < r->machines ? r->norder : r->first + r->machines;
 		if (read_records(r) < 0)
 			return -1;
-	}
+		r->first = r->end;
+	} while (r->first < r->norder);
 	return add_silent_threads(r) < 0 ? -1 : collect(r);
 }
 
 /* batches is closed. */
 static int read_batches(struct ip_batch_reader *batches, const char *path, size_t most,
-			struct ip_last_calls *ret)
+			size_t machines, struct ip_last_calls *ret)
 {
-	struct reader r = {.batches = batches, .last = ret, .path = path, .most = most};
+	struct reader r = {
+		.batches = batches, .last = ret, .path = path, .most = most, .machines = machines};
 	int done;
 
 	*ret = (struct ip_last_calls){0};
@@ -502,6 +578,7 @@ static int read_batches(struct ip_batch_reader *batches, const char *path, size_
 		free(r.threads[i]);
 	}
 	free(r.threads);
+	free(r.order);
 	free(r.text);
 	ip_batch_reader_close(r.batches);
 	if (done < 0)
@@ -514,16 +591,17 @@ int ip_last_calls_read(const char *path, size_t most, struct ip_last_calls *ret)
 	struct ip_batch_reader *batches;
 
 	return ip_batch_reader_open(path, &batches) < 0 ? -1
-							: read_batches(batches, path, most, ret);
+							: read_batches(batches, path, most, 0, ret);
 }
 
-int ip_last_calls_read_fd(int fd, const char *path, size_t most, struct ip_last_calls *ret)
+int ip_last_calls_read_fd(int fd, const char *path, size_t most, size_t machines,
+			  struct ip_last_calls *ret)
 {
 	struct ip_batch_reader *batches;
 
 	return ip_batch_reader_open_fd(fd, path, &batches) < 0
 		       ? -1
-		       : read_batches(batches, path, most, ret);
+		       : read_batches(batches, path, most, machines, ret);
 }
 
 void ip_last_calls_clear(struct ip_last_calls *last)

@@ -44,6 +44,7 @@ struct ip_last_calls {
 	uint64_t complete;
 	uint64_t dropped, lost, late;
 	uint64_t batches, records;
+	uint64_t unread;	/* threads that were left out, since there are too many */
 	uint64_t missing;	/* batches that are missing between others */
 	uint64_t damaged, tail; /* bytes within the log and behind it that are no whole batch */
 	uint64_t longest_ticks; /* between the ends of two batches */
@@ -52,8 +53,10 @@ struct ip_last_calls {
 
 /* Reads a live log. most: calls of each thread. Returns 0, or -1 with an error. */
 int ip_last_calls_read(const char *path, size_t most, struct ip_last_calls *ret);
-/* The same for a descriptor, which is closed. */
-int ip_last_calls_read_fd(int fd, const char *path, size_t most, struct ip_last_calls *ret);
+/* The same for a descriptor, which is closed. machines: the stack machines that are there at a
+ * time; 0: as many as there is memory for. */
+int ip_last_calls_read_fd(int fd, const char *path, size_t most, size_t machines,
+			  struct ip_last_calls *ret);
 void ip_last_calls_clear(struct ip_last_calls *last);
 
 #endif

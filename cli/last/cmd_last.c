@@ -144,6 +144,7 @@ static void print_json(const struct shown *s)
 	ip_json_uint(&j, "dropped", last->dropped);
 	ip_json_uint(&j, "lost", last->lost);
 	ip_json_uint(&j, "late", last->late);
+	ip_json_uint(&j, "unread_threads", last->unread);
 	ip_json_uint(&j, "batches", last->batches);
 	ip_json_uint(&j, "missing_batches", last->missing);
 	ip_json_uint(&j, "damaged_bytes", last->damaged);
@@ -185,6 +186,9 @@ static void print_end(const struct shown *s)
 	if (last->lost)
 		ip_print(stdout, "  but for %s event%s that found no room in the rings\n",
 			 ip_format_count(last->lost, n), ip_plural(last->lost));
+	if (last->unread)
+		ip_print(stdout, "  but for %s thread%s: there are too many to show\n",
+			 ip_format_count(last->unread, n), ip_plural(last->unread));
 	if (last->missing)
 		ip_print(stdout, "  but for %s batch%s that are missing in it\n",
 			 ip_format_count(last->missing, n), last->missing == 1 ? "" : "es");
