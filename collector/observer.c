@@ -168,6 +168,8 @@ static bool look_at(struct ip_collector *c, uint32_t index, struct ip_observer_b
 
 	for (int i = 0; i < GUARD_LOOKS && !idle; i++)
 		idle = !__atomic_load_n(&slot->guard, __ATOMIC_ACQUIRE);
+	/* a hook may have come and gone between the two */
+	idle = idle && __atomic_load_n(&slot->cur, __ATOMIC_ACQUIRE) == cur;
 	*ret = (struct ip_observer_behind){.claim = claim_of(c, index)};
 	if (n &&
 	    (!b || __atomic_load_n(&b->slot, __ATOMIC_RELAXED) != index ||

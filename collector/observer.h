@@ -4,9 +4,11 @@
  * is full. In the words of common/abi/ring.h, at each poll and for each claimed slot s:
  *
  *   1. Read the clock: T, for all slots together.
- *   2. Read s.cur, then s.guard. If the guard was seen 0, every word below the position is filled
- *      or will never be, and every later record of s has a time after T, less what a store takes to
- *      be seen by another CPU (MARGIN). Else a hook is in flight: words of it may still be filled.
+ *   2. Read s.cur, then s.guard, then s.cur again. If the guard was seen 0, every word below the
+ *      position is filled or will never be. If s.cur is also the same as before, no hook has come
+ *      and gone between the two, and every later record of s has a time after T, less what a store
+ *      takes to be seen by another CPU (MARGIN). Else a hook is in flight, or was: words of it may
+ *      still be filled.
  *   3. If the current sub-buffer is the next one that s has to deliver, copy the words from where
  *      the last look has ended up to the position, and check them (record_check.h). Where a hook is
  *      in flight, stop before the first record that is not filled. If it is not the next one,

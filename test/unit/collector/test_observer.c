@@ -3,11 +3,13 @@
  * What an observer is told: each record once, in its order, as soon as it is written; and which
  * threads are behind.
  */
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "collector/observer_private.h"
 #include "common/clock.h"
 #include "common/elf/probe_list.h"
+#include "common/now.h"
 #include "test/unit/fake_recording.h"
 #include "test/unit/test.h"
 
@@ -156,6 +158,44 @@ static void test_a_hook_in_flight(void **state)
 	assert_int_equal(told.records, 20 - IP_EXT_WORDS);
 }
 
+static bool stop;
+
+/* A thread that writes a record again and again, in hooks of no length. */
+static void *keep_writing(void *position)
+{
+	const uint64_t before = *(uint64_t *)position;
+
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+		__atomic_store_n(&r.area->slots[SLOT].cur, before, __ATOMIC_RELEASE);
+		__atomic_store_n(&r.area->slots[SLOT].cur, before + 1, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+/* The guard was seen 0 behind a hook that has come and gone since the position was read. */
+static void test_a_hook_between(void **state)
+{
+	const uint64_t limit = ip_now_ns() + 20000000000ull;
+	uint64_t position;
+	pthread_t thread;
+
+	write_to(5, 0, 21);
+	ip_observer_look(r.collector);
+	assert_int_equal(told.records, 21 - IP_EXT_WORDS);
+	assert_int_equal(told.nbehind, 0);
+	position = r.area->slots[SLOT].cur - 1;
+	assert_int_equal(pthread_create(&thread, NULL, keep_writing, &position), 0);
+	while (!told.nbehind && ip_now_ns() < limit)
+		ip_observer_look(r.collector);
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	assert_int_equal(told.nbehind, 1);
+	assert_int_equal(told.behind[0].words, 0);
+	assert_false(told.behind[0].full);
+	ip_observer_look(r.collector);
+	assert_int_equal(told.nbehind, 0);
+}
+
 /* The slot says anything: nothing outside of the area is read. */
 static void test_a_slot_that_lies(void **state)
 {
@@ -194,6 +234,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_as_soon_as_written, begin, end),
 		cmocka_unit_test_setup_teardown(test_with_the_drain, begin, end),
 		cmocka_unit_test_setup_teardown(test_a_hook_in_flight, begin, end),
+		cmocka_unit_test_setup_teardown(test_a_hook_between, begin, end),
 		cmocka_unit_test_setup_teardown(test_a_slot_that_lies, begin, end),
 		cmocka_unit_test_setup_teardown(test_ends, begin, end),
 	};
