@@ -21,7 +21,8 @@
 #define AT_ONCE	     (256u << 10) /* bytes */
 #define HURRY_MOST   (64u << 10)  /* bytes that wait */
 #define POLL_MS	     20
-#define SYNC_REST_NS 2000000 /* between two syncs: the disk is for others, too */
+#define SYNC_REST_NS 2000000	  /* between two syncs: the disk is for others, too */
+#define GIVE_UP_NS   500000000ull /* for what is under way when all is given up */
 
 struct ip_log_writer {
 	int fd;
@@ -34,7 +35,9 @@ struct ip_log_writer {
 	uint64_t synced, longest_sync_ns;
 	bool ends;     /* no more is put in */
 	bool given_up; /* what is not written by now never is */
-	bool done;     /* the thread that writes has ended */
+	bool done;     /* the thread that writes writes no more */
+	bool left;     /* nobody waits for the threads: the last one frees all */
+	unsigned nthreads;
 	char *failure;
 };
 
@@ -68,6 +71,26 @@ static ssize_t write_some(const struct ip_log_writer *w, uint64_t out, uint64_t 
 	if (done == 0)
 		errno = ENOSPC;
 	return done == 0 ? -1 : done;
+}
+
+static void destroy(struct ip_log_writer *w)
+{
+	close(w->fd);
+	free(w->room);
+	free(w->failure);
+	free(w);
+}
+
+/* A thread ends, with the lock, which it gives back. */
+static void *end_thread(struct ip_log_writer *w)
+{
+	const bool last = --w->nthreads == 0 && w->left;
+
+	pthread_cond_broadcast(&w->written);
+	pthread_mutex_unlock(&w->lock);
+	if (last)
+		destroy(w);
+	return NULL;
 }
 
 static void *write_all(void *context)
@@ -106,9 +129,7 @@ static void *write_all(void *context)
 		pthread_cond_broadcast(&w->written);
 	}
 	w->done = true;
-	pthread_cond_broadcast(&w->written);
-	pthread_mutex_unlock(&w->lock);
-	return NULL;
+	return end_thread(w);
 }
 
 static void *sync_all(void *context)
@@ -123,7 +144,7 @@ static void *sync_all(void *context)
 
 		while (w->synced == w->out && !w->done)
 			pthread_cond_wait(&w->written, &w->lock);
-		if (w->synced == w->out)
+		if (w->synced == w->out || w->given_up)
 			break;
 		upto = w->out;
 		pthread_mutex_unlock(&w->lock);
@@ -140,16 +161,19 @@ static void *sync_all(void *context)
 		w->synced = upto;
 		w->longest_sync_ns = began > w->longest_sync_ns ? began : w->longest_sync_ns;
 	}
-	pthread_mutex_unlock(&w->lock);
-	return NULL;
+	return end_thread(w);
 }
 
-static void destroy(struct ip_log_writer *w)
+static void init_lock(struct ip_log_writer *w)
 {
-	close(w->fd);
-	free(w->room);
-	free(w->failure);
-	free(w);
+	pthread_condattr_t monotonic;
+
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&w->put, NULL);
+	pthread_cond_init(&w->written, &monotonic);
+	pthread_condattr_destroy(&monotonic);
 }
 
 struct ip_log_writer *ip_log_writer_start(int fd, bool blocks)
@@ -166,9 +190,8 @@ struct ip_log_writer *ip_log_writer_start(int fd, bool blocks)
 	w->fd = fd;
 	w->blocks = blocks;
 	w->room = malloc(IP_LOG_WRITER_ROOM);
-	pthread_mutex_init(&w->lock, NULL);
-	pthread_cond_init(&w->put, NULL);
-	pthread_cond_init(&w->written, NULL);
+	w->nthreads = 1 + blocks;
+	init_lock(w);
 	if (!w->room) {
 		destroy(w);
 		ip_error("out of memory");
@@ -235,31 +258,50 @@ const char *ip_log_writer_failure(struct ip_log_writer *w)
 	return failure;
 }
 
-void ip_log_writer_end(struct ip_log_writer *w, uint64_t limit_ns, struct ip_log_writer_counts *ret)
+/* Waits, with the lock, until the threads have ended, for limit_ns at most. */
+static void wait_for_threads(struct ip_log_writer *w, uint64_t limit_ns)
 {
 	struct timespec t;
 
-	pthread_mutex_lock(&w->lock);
-	w->ends = true;
-	pthread_cond_signal(&w->put);
-	clock_gettime(CLOCK_REALTIME, &t);
+	clock_gettime(CLOCK_MONOTONIC, &t);
 	t.tv_sec += limit_ns / 1000000000;
 	t.tv_nsec += limit_ns % 1000000000;
 	if (t.tv_nsec >= 1000000000) {
 		t.tv_sec++;
 		t.tv_nsec -= 1000000000;
 	}
-	while (!w->done && pthread_cond_timedwait(&w->written, &w->lock, &t) == 0)
+	while (w->nthreads && pthread_cond_timedwait(&w->written, &w->lock, &t) == 0)
 		;
+}
+
+void ip_log_writer_end(struct ip_log_writer *w, uint64_t limit_ns, struct ip_log_writer_counts *ret)
+{
+	const pthread_t writes = w->writes, syncs = w->syncs;
+	const bool blocks = w->blocks;
+
+	pthread_mutex_lock(&w->lock);
+	w->ends = true;
+	pthread_cond_signal(&w->put);
+	wait_for_threads(w, limit_ns);
 	w->given_up = true;
-	pthread_mutex_unlock(&w->lock);
-	pthread_join(w->writes, NULL);
-	if (w->blocks)
-		pthread_join(w->syncs, NULL);
+	wait_for_threads(w, GIVE_UP_NS);
 	*ret = (struct ip_log_writer_counts){.written = w->out,
 					     .unwritten = w->in - w->out,
 					     .synced = w->synced,
 					     .longest_sync_ns = w->longest_sync_ns,
-					     .syncs = w->blocks};
+					     .syncs = blocks,
+					     .hangs = w->nthreads > 0};
+	w->left = ret->hangs;
+	pthread_mutex_unlock(&w->lock);
+	if (ret->hangs) {
+		/* a write or sync may never return: all is the threads' from now on */
+		pthread_detach(writes);
+		if (blocks)
+			pthread_detach(syncs);
+		return;
+	}
+	pthread_join(writes, NULL);
+	if (blocks)
+		pthread_join(syncs, NULL);
 	destroy(w);
 }

@@ -24,6 +24,7 @@ struct ip_log_writer_counts {
 	uint64_t synced;	  /* bytes that are on the disk */
 	uint64_t longest_sync_ns; /* the longest time that a sync took */
 	bool syncs;
+	bool hangs; /* a write or sync has not returned: it is left as it is */
 };
 
 /* fd is the writer's from now on, also if this fails. blocks: ip_log_place_open(). Returns NULL
@@ -37,7 +38,8 @@ size_t ip_log_writer_waiting(struct ip_log_writer *w);
 /* Why writing has failed, as one line; NULL: it has not. */
 const char *ip_log_writer_failure(struct ip_log_writer *w);
 
-/* Waits until all is written and synced, for limit_ns at most, and ends the threads. */
+/* Waits until all is written and synced, for limit_ns at most, and ends the threads. Where one
+ * hangs in the kernel, it is left: it ends when the kernel lets it go, and frees what it has. */
 void ip_log_writer_end(struct ip_log_writer *w, uint64_t limit_ns,
 		       struct ip_log_writer_counts *ret);
 

@@ -391,6 +391,7 @@ void ip_stream_log_end(struct ip_stream_log *log, uint64_t now, uint64_t limit_n
 	ret->unwritten = written.unwritten;
 	ret->longest_sync_ns = written.longest_sync_ns;
 	ret->syncs = written.syncs;
+	ret->hangs = written.hangs;
 	ip_stream_log_destroy(log);
 }
 

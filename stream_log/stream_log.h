@@ -35,6 +35,7 @@ struct ip_stream_log_counts {
 	uint64_t longest_gap_ns;     /* between two batches */
 	uint64_t longest_sync_ns;
 	bool syncs;
+	bool hangs; /* a write or sync has not returned: it was left */
 };
 
 /* Opens the place. interval_ns: a batch is written at least so often. Returns 0, or -1 with an

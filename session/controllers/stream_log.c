@@ -142,6 +142,9 @@ static void end(void *data, struct ip_session *s)
 	snprintf(s->summary->stream_failure, sizeof(s->summary->stream_failure), "%s",
 		 failure ? failure : "");
 	ip_stream_log_end(ip_steal_ptr(l->log), ip_clock_now(), END_NS, &s->summary->stream);
+	if (s->summary->stream.hangs && !*s->summary->stream_failure)
+		snprintf(s->summary->stream_failure, sizeof(s->summary->stream_failure),
+			 "a write or sync of it hangs, and was left");
 }
 
 int ip_session_add_stream_log(struct ip_session *s)

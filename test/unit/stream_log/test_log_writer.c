@@ -102,12 +102,71 @@ static void test_gone(void **state)
 	assert_int_equal(counts.unwritten, SIZE);
 }
 
+/* A place may block for ever, in a write: the end does not wait for that. */
+static void test_a_write_that_hangs(void **state)
+{
+	struct ip_log_writer_counts counts;
+	struct ip_log_writer *w;
+	const uint64_t began = ip_now_ns();
+	int fds[2];
+	char last;
+
+	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	w = ip_log_writer_start(fds[1], false);
+	assert_non_null(w);
+	assert_true(ip_log_writer_put(w, bytes, SIZE));
+	ip_log_writer_end(w, 50000000, &counts);
+	assert_true(ip_now_ns() - began < 20000000000ull);
+	assert_true(counts.hangs);
+	assert_int_equal(counts.written + counts.unwritten, SIZE);
+	assert_true(counts.unwritten > 0);
+	/* it goes on, ends, and closes what it has */
+	while (read(fds[0], &last, 1) > 0)
+		;
+	close(fds[0]);
+}
+
+static bool hangs;
+
+/* In the place of the one of libc: a disk that does not answer. */
+int fdatasync(int fd)
+{
+	while (__atomic_load_n(&hangs, __ATOMIC_RELAXED))
+		usleep(1000);
+	return 0;
+}
+
+static void test_a_sync_that_hangs(void **state)
+{
+	struct ip_log_writer_counts counts;
+	struct ip_log_writer *w;
+	const int fd = memfd_create("log", 0);
+	const uint64_t began = ip_now_ns();
+
+	(void)state;
+	__atomic_store_n(&hangs, true, __ATOMIC_RELAXED);
+	w = ip_log_writer_start(fd, true);
+	assert_non_null(w);
+	assert_true(ip_log_writer_put(w, bytes, SIZE));
+	ip_log_writer_end(w, 50000000, &counts);
+	assert_true(ip_now_ns() - began < 20000000000ull);
+	assert_true(counts.hangs && counts.syncs);
+	assert_int_equal(counts.written, SIZE);
+	assert_int_equal(counts.synced, 0);
+	__atomic_store_n(&hangs, false, __ATOMIC_RELAXED);
+	while (fcntl(fd, F_GETFD) >= 0)
+		usleep(1000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stuck),
 		cmocka_unit_test(test_in_order),
 		cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_a_write_that_hangs),
+		cmocka_unit_test(test_a_sync_that_hangs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
