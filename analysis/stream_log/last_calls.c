@@ -288,6 +288,8 @@ static int add_records(struct reader *r, const struct ip_batch_section *section)
 		struct reading *t = named(r, items[i].thread);
 		struct ip_event event;
 
+		/* counted in one of the readings */
+		r->last->unnamed += !t && !r->first;
 		if (!t || !t->now || t->thread.ended)
 			continue;
 		event = (struct ip_event){.ts = base + items[i].after,
@@ -550,6 +552,7 @@ static int read_all(struct reader *r)
 		r->machines = count_machines(r->last->session);
 	if (make_order(r) < 0)
 		return -1;
+	/* one reading at least: it counts the records of unknown threads */
 	do {
 		r->end = r->norder - r->first < r->machines ? r->norder : r->first + r->machines;
 		if (read_records(r) < 0)

@@ -44,6 +44,7 @@ struct ip_last_calls {
 	uint64_t complete;
 	uint64_t dropped, lost, late;
 	uint64_t batches, records;
+	uint64_t unnamed;	/* records of threads that no batch tells of: it is missing */
 	uint64_t unread;	/* threads that were left out, since there are too many */
 	uint64_t missing;	/* batches that are missing between others */
 	uint64_t damaged, tail; /* bytes within the log and behind it that are no whole batch */

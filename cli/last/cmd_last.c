@@ -144,6 +144,7 @@ static void print_json(const struct shown *s)
 	ip_json_uint(&j, "dropped", last->dropped);
 	ip_json_uint(&j, "lost", last->lost);
 	ip_json_uint(&j, "late", last->late);
+	ip_json_uint(&j, "unnamed_records", last->unnamed);
 	ip_json_uint(&j, "unread_threads", last->unread);
 	ip_json_uint(&j, "batches", last->batches);
 	ip_json_uint(&j, "missing_batches", last->missing);
@@ -186,6 +187,9 @@ static void print_end(const struct shown *s)
 	if (last->lost)
 		ip_print(stdout, "  but for %s event%s that found no room in the rings\n",
 			 ip_format_count(last->lost, n), ip_plural(last->lost));
+	if (last->unnamed)
+		ip_print(stdout, "  but for %s record%s of threads that the log does not name\n",
+			 ip_format_count(last->unnamed, n), ip_plural(last->unnamed));
 	if (last->unread)
 		ip_print(stdout, "  but for %s thread%s: there are too many to show\n",
 			 ip_format_count(last->unread, n), ip_plural(last->unread));

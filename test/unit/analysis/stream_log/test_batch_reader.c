@@ -344,6 +344,7 @@ static void test_many_threads(void **state)
 	assert_int_equal(last.nthreads, most);
 	assert_int_equal(last.records, most);
 	assert_int_equal(last.unread, n - most);
+	assert_int_equal(last.unnamed, 0);
 	for (size_t i = 0; i < last.nthreads; i++) {
 		alive |= last.threads[i].tid == 1000 && last.threads[i].nopen == 1;
 		newest |= last.threads[i].tid == 1000 + n - 1 && last.threads[i].ended;
@@ -351,6 +352,28 @@ static void test_many_threads(void **state)
 	}
 	assert_true(alive && newest);
 	ip_last_calls_clear(&last);
+}
+
+/* The batch that tells of a thread is missing: its records are counted, once. */
+static void test_unnamed(void **state)
+{
+	struct ip_last_calls last;
+
+	(void)state;
+	for (uint32_t n = 0; n < 4; n++) {
+		begin_log();
+		add_text(2);
+		add_batch();
+		for (uint32_t i = 0; i < n; i++)
+			add_thread(i);
+		for (uint32_t i = 0; i < 4; i++)
+			add_record(i);
+		read_calls(1, &last);
+		assert_int_equal(last.nthreads, n);
+		assert_int_equal(last.records, n);
+		assert_int_equal(last.unnamed, 4 - n);
+		ip_last_calls_clear(&last);
+	}
 }
 
 /* Sections of any kind and contents, behind the text of a session. */
@@ -408,6 +431,7 @@ int main(void)
 		cmocka_unit_test(test_cut_beginnings),
 		cmocka_unit_test(test_large_numbers),
 		cmocka_unit_test(test_many_threads),
+		cmocka_unit_test(test_unnamed),
 		cmocka_unit_test(test_any_bytes),
 	};
 
