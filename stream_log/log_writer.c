@@ -164,11 +164,16 @@ static void *sync_all(void *context)
 	return end_thread(w);
 }
 
+/* The drain takes the lock, and may have a higher priority than the threads. */
 static void init_lock(struct ip_log_writer *w)
 {
+	pthread_mutexattr_t inherit;
 	pthread_condattr_t monotonic;
 
-	pthread_mutex_init(&w->lock, NULL);
+	pthread_mutexattr_init(&inherit);
+	pthread_mutexattr_setprotocol(&inherit, PTHREAD_PRIO_INHERIT);
+	pthread_mutex_init(&w->lock, &inherit);
+	pthread_mutexattr_destroy(&inherit);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&w->put, NULL);
