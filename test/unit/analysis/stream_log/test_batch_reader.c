@@ -303,17 +303,23 @@ static void read_calls(size_t machines, struct ip_last_calls *ret)
 /* A thread with a large number is no reason to read the file for all numbers below it. */
 static void test_large_numbers(void **state)
 {
+	static const uint8_t other[IP_STREAM_LOG_MOST / 2];
 	struct ip_last_calls last;
 	uint64_t began;
 
 	(void)state;
 	begin_log();
 	add_text(20000);
+	/* more than what is read at a time, of a kind that is passed over */
+	for (unsigned i = 0; i < 16; i++) {
+		add_batch();
+		add_section(99, other, sizeof(other));
+	}
 	add_batch();
 	add_thread(IP_STREAM_LOG_THREADS - 1);
 	add_record(IP_STREAM_LOG_THREADS - 1);
 	began = bytes_read();
-	read_calls(16, &last);
+	read_calls(0, &last);
 	assert_true(bytes_read() - began < 8 * log_size);
 	assert_int_equal(last.nthreads, 1);
 	assert_int_equal(last.records, 1);
