@@ -179,8 +179,10 @@ static void take_records(void *data, const struct ip_observer_claim *claim,
 			.sp = r->sp >> 3,
 			.what = IP_STREAM_LOG_WHAT(r->number, r->kind, r->sp)};
 
-		if (thread == NO_THREAD || ip_record_order_add(&log->order, &item) < 0)
+		if (thread == NO_THREAD || ip_record_order_add(&log->order, &item) < 0) {
 			log->counts.dropped++;
+			log->counts.unsorted++;
+		}
 	}
 	pthread_mutex_unlock(&log->lock);
 }
@@ -276,6 +278,8 @@ static void write_batches(struct ip_stream_log *log, uint64_t complete)
 		add_items(log, IP_STREAM_LOG_ENDED, log->ended, nended * sizeof(*log->ended));
 		add_items(log, IP_STREAM_LOG_BEHIND, log->behind,
 			  log->nbehind * sizeof(*log->behind));
+		add_items(log, IP_STREAM_LOG_UNSORTED, &log->counts.unsorted,
+			  log->counts.unsorted ? sizeof(log->counts.unsorted) : 0);
 		if (put_batch(log)) {
 			log->counts.records += added;
 			log->counts.late += late;
@@ -387,6 +391,7 @@ void ip_stream_log_end(struct ip_stream_log *log, uint64_t now, uint64_t limit_n
 	*ret = log->counts;
 	/* with times that are yet to come: the process has made them up */
 	ret->dropped += log->order.n;
+	ret->unsorted += log->order.n;
 	ret->written = written.written;
 	ret->unwritten = written.unwritten;
 	ret->longest_sync_ns = written.longest_sync_ns;

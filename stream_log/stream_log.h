@@ -29,7 +29,8 @@ struct ip_stream_log;
 
 struct ip_stream_log_counts {
 	uint64_t batches, records; /* that were put in */
-	uint64_t dropped;	   /* records that found no room */
+	uint64_t dropped;	   /* records that found no room: */
+	uint64_t unsorted;	   /* those of them that found none to be put in order */
 	uint64_t late;
 	uint64_t written, unwritten; /* bytes */
 	uint64_t longest_gap_ns;     /* between two batches */

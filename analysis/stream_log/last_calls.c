@@ -180,10 +180,14 @@ static int read_text(struct reader *r)
 				ret = add_threads(r, &section);
 			else if (section.kind == IP_STREAM_LOG_ENDED)
 				note_ends(r, &section);
+			else if (section.kind == IP_STREAM_LOG_UNSORTED &&
+				 section.size >= sizeof(last->unsorted))
+				memcpy(&last->unsorted, section.content, sizeof(last->unsorted));
 			if (ret < 0)
 				return -1;
 		}
 	}
+	last->unsorted = last->unsorted < last->dropped ? last->unsorted : last->dropped;
 	ip_batch_reader_damage(r->batches, &last->damaged, &last->tail);
 	if (found < 0)
 		return -1;

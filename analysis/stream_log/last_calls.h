@@ -43,6 +43,7 @@ struct ip_last_calls {
 	/* Every event before this TSC time is in the log, but for what the next ones tell. */
 	uint64_t complete;
 	uint64_t dropped, lost, late;
+	uint64_t unsorted; /* of those that were dropped: found no room to be put in order */
 	uint64_t batches, records;
 	uint64_t unnamed;	/* records of threads that no batch tells of: it is missing */
 	uint64_t unread;	/* threads that were left out, since there are too many */

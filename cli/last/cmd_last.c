@@ -142,6 +142,7 @@ static void print_json(const struct shown *s)
 	ip_json_uint(&j, "longest_gap_ns", ip_recording_ns(last->session, last->longest_ticks));
 	ip_json_uint(&j, "records", last->records);
 	ip_json_uint(&j, "dropped", last->dropped);
+	ip_json_uint(&j, "unsorted", last->unsorted);
 	ip_json_uint(&j, "lost", last->lost);
 	ip_json_uint(&j, "late", last->late);
 	ip_json_uint(&j, "unnamed_records", last->unnamed);
@@ -161,7 +162,7 @@ static void print_json(const struct shown *s)
 static void print_end(const struct shown *s)
 {
 	const struct ip_last_calls *last = &s->last;
-	const uint64_t complete = since(s, last->complete);
+	const uint64_t complete = since(s, last->complete), slow = last->dropped - last->unsorted;
 	char interval[16], gap[16], n[32];
 
 	ip_print(stdout, "%s: ", s->path);
@@ -181,9 +182,14 @@ static void print_end(const struct shown *s)
 			 "  it was written at least every %s (longest gap: %s)\n",
 			 ip_format_ns(last->interval_ns, interval),
 			 ip_format_ns(ip_recording_ns(last->session, last->longest_ticks), gap));
-	if (last->dropped)
-		ip_print(stdout, "  but for %s record%s that found no room on their way to it\n",
-			 ip_format_count(last->dropped, n), ip_plural(last->dropped));
+	if (slow)
+		ip_print(stdout,
+			 "  but for %s record%s that found no room on their way to it: it was not "
+			 "taken fast enough\n",
+			 ip_format_count(slow, n), ip_plural(slow));
+	if (last->unsorted)
+		ip_print(stdout, "  but for %s record%s that found no room to be put in order\n",
+			 ip_format_count(last->unsorted, n), ip_plural(last->unsorted));
 	if (last->lost)
 		ip_print(stdout, "  but for %s event%s that found no room in the rings\n",
 			 ip_format_count(last->lost, n), ip_plural(last->lost));

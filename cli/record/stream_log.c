@@ -46,18 +46,24 @@ const char *cli_stream_contradiction(const struct ip_session_options *o)
 void cli_stream_print(const struct ip_session_options *o, const struct ip_session_summary *s)
 {
 	const struct ip_stream_log_counts *c = &s->stream;
-	char records[32], size[16], dropped[32], left[48] = "", unwritten[16];
+	char records[32], size[16], dropped[32], left[48] = "", unwritten[16], why[96] = "",
+						 unsorted[32];
 
 	if (!o->stream)
 		return;
 	if (c->unwritten)
 		snprintf(left, sizeof(left), ", %s not taken at the end",
 			 ip_format_size(c->unwritten, unwritten));
+	if (c->dropped)
+		snprintf(why, sizeof(why), " (%s%s%s%s)",
+			 c->dropped > c->unsorted ? "it was not taken fast enough" : "",
+			 c->dropped > c->unsorted && c->unsorted ? "; " : "",
+			 c->unsorted ? ip_format_count(c->unsorted, unsorted) : "",
+			 c->unsorted ? " found no room to be put in order" : "");
 	ip_print(stderr, "iprobe: live log in %s: %s record%s (%s), %s dropped%s%s%s%s\n",
 		 o->stream, ip_format_count(c->records, records), ip_plural(c->records),
 		 ip_format_size(c->written, size),
-		 c->dropped ? ip_format_count(c->dropped, dropped) : "none",
-		 c->dropped ? " (it was not taken fast enough)" : "", left,
+		 c->dropped ? ip_format_count(c->dropped, dropped) : "none", why, left,
 		 *s->stream_failure ? "; it ended early: " : "", s->stream_failure);
 }
 
@@ -73,6 +79,7 @@ void cli_stream_json(struct ip_json *j, const struct ip_session_options *o,
 	ip_json_uint(j, "batches", c->batches);
 	ip_json_uint(j, "records", c->records);
 	ip_json_uint(j, "dropped", c->dropped);
+	ip_json_uint(j, "unsorted", c->unsorted);
 	ip_json_uint(j, "late", c->late);
 	ip_json_uint(j, "bytes", c->written);
 	ip_json_uint(j, "bytes_not_taken", c->unwritten);

@@ -14,8 +14,8 @@
  *   complete   TSC. Every event before this time is in the log, but for three kinds: events of the
  *              threads in the section BEHIND, those that were dropped, and those that were lost.
  *              Nothing is known of what happened later: it may be missing.
- *   dropped    Records that found no room on their way to the log so far, since whoever takes it
- *              was too slow.
+ *   dropped    Records that found no room on their way to the log so far: since whoever takes it
+ *              was too slow, but for those that the section UNSORTED tells.
  *   lost       Events that found no room in the rings so far.
  *   late       Records of this batch that are older than `complete` of an earlier batch: their
  *              hooks were interrupted for longer than iprobe waits.
@@ -35,6 +35,8 @@
  *   BEHIND     struct ip_stream_log_behind: threads of which not all is read that lies in the rings
  *              before `complete`.
  *   ENDED      struct ip_stream_log_ended: threads that have ended.
+ *   UNSORTED   64 bits: how many of the records that were dropped so far found no room in iprobe
+ *              itself, where they are put in order. The section is there if any were.
  */
 #ifndef IP_STREAM_LOG_FORMAT_H
 #define IP_STREAM_LOG_FORMAT_H
@@ -64,6 +66,7 @@ enum ip_stream_log_kind {
 	IP_STREAM_LOG_RECORDS = 3,
 	IP_STREAM_LOG_BEHIND = 4,
 	IP_STREAM_LOG_ENDED = 5,
+	IP_STREAM_LOG_UNSORTED = 6,
 };
 
 struct ip_stream_log_section {
