@@ -176,11 +176,12 @@ static int open_file(const char *text, bool *ret_blocks)
 {
 	const int how = O_WRONLY | O_NOCTTY | O_CLOEXEC | O_CREAT | O_EXCL;
 	_cleanup_close_ int fd = open(text, how, MODE);
+	const bool is_new = fd >= 0;
 	struct stat st;
 
-	if (fd < 0 && errno != EEXIST)
+	if (!is_new && errno != EEXIST)
 		return ip_error_errno("--stream %s: cannot open it", text);
-	if (fd < 0)
+	if (!is_new)
 		fd = open_existing(text);
 	if (fd < 0)
 		return -1;
@@ -197,11 +198,12 @@ static int open_file(const char *text, bool *ret_blocks)
 		return ip_error("--stream %s: the file is there already: remove it, or name "
 				"another",
 				text);
-	if (st.st_nlink != 1)
+	/* of a new file the file system may show other permissions than were asked for (vfat) */
+	if (!is_new && st.st_nlink != 1)
 		return ip_error("--stream %s: the file has another name as well: remove it, or "
 				"name another",
 				text);
-	if (st.st_mode & OTHERS)
+	if (!is_new && (st.st_mode & OTHERS))
 		return ip_error("--stream %s: other users may use the file: chmod 600 it, or name "
 				"another",
 				text);
