@@ -5,6 +5,7 @@
  */
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -108,7 +109,7 @@ static void test_a_write_that_hangs(void **state)
 	struct ip_log_writer_counts counts;
 	struct ip_log_writer *w;
 	const uint64_t began = ip_now_ns();
-	int fds[2];
+	int fds[2], n = 0;
 	char last;
 
 	(void)state;
@@ -116,6 +117,9 @@ static void test_a_write_that_hangs(void **state)
 	w = ip_log_writer_start(fds[1], false);
 	assert_non_null(w);
 	assert_true(ip_log_writer_put(w, bytes, SIZE));
+	/* it is in the write */
+	while (ioctl(fds[0], FIONREAD, &n) == 0 && !n)
+		usleep(1000);
 	ip_log_writer_end(w, 50000000, &counts);
 	assert_true(ip_now_ns() - began < 20000000000ull);
 	assert_true(counts.hangs);
@@ -127,11 +131,12 @@ static void test_a_write_that_hangs(void **state)
 	close(fds[0]);
 }
 
-static bool hangs;
+static bool hangs, syncs;
 
 /* In the place of the one of libc: a disk that does not answer. */
 int fdatasync(int fd)
 {
+	__atomic_store_n(&syncs, true, __ATOMIC_RELAXED);
 	while (__atomic_load_n(&hangs, __ATOMIC_RELAXED))
 		usleep(1000);
 	return 0;
@@ -146,9 +151,12 @@ static void test_a_sync_that_hangs(void **state)
 
 	(void)state;
 	__atomic_store_n(&hangs, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&syncs, false, __ATOMIC_RELAXED);
 	w = ip_log_writer_start(fd, true);
 	assert_non_null(w);
 	assert_true(ip_log_writer_put(w, bytes, SIZE));
+	while (!__atomic_load_n(&syncs, __ATOMIC_RELAXED))
+		usleep(1000);
 	ip_log_writer_end(w, 50000000, &counts);
 	assert_true(ip_now_ns() - began < 20000000000ull);
 	assert_true(counts.hangs && counts.syncs);
