@@ -65,7 +65,9 @@ void ip_record_order_sort(struct ip_record_order *o)
 
 void ip_record_order_take(struct ip_record_order *o, size_t n)
 {
-	memmove(o->items, o->items + n, (o->n - n) * sizeof(*o->items));
+	/* there may be no items yet */
+	if (n)
+		memmove(o->items, o->items + n, (o->n - n) * sizeof(*o->items));
 	o->n -= n;
 }
 
