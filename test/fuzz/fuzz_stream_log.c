@@ -12,7 +12,8 @@
 #include "common/trace/stream_log_format.h"
 #include "fuzz.h"
 
-#define CALLS 3u
+#define CALLS	 3u
+#define MACHINES 16u
 
 static void check_call(const struct ip_last_calls *last, const struct ip_last_call *call)
 {
@@ -44,7 +45,7 @@ static void read_log(const uint8_t *data, size_t size)
 {
 	struct ip_last_calls last;
 
-	if (ip_last_calls_read_fd(dup(fuzz_file(data, size)), "file", CALLS, &last) < 0) {
+	if (ip_last_calls_read_fd(dup(fuzz_file(data, size)), "file", CALLS, MACHINES, &last) < 0) {
 		fuzz_check_error();
 		return;
 	}
