@@ -5,6 +5,7 @@
  * session.
  *
  * covers: analysis/stream_log/batch_reader.c analysis/stream_log/last_calls.c
+ * covers: analysis/stream_log/log_records.c analysis/stream_log/log_text.c
  * covers: common/trace/checksum.c
  */
 #include "analysis/stream_log/last_calls.h"
