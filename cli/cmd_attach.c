@@ -632,6 +632,16 @@ static void serve_client(struct cli_record_options *options)
 	options->session.on_progress = NULL;
 }
 
+int cli_attach_chosen(const char *command, const struct ip_service_choice *choice,
+		      const struct cli_record_options *options, int argc, char **argv)
+{
+	if (cli_is_one_process(choice))
+		return cli_attach_one(choice->pids[0], options, argc, argv, NULL, NULL);
+	if (options->session.stream)
+		return cli_usage(command, "--stream is the log of one process: choose one");
+	return cli_attach_service(choice, options, argc, argv);
+}
+
 int cmd_attach(int argc, char **argv)
 {
 	struct cli_record_options options;
@@ -644,9 +654,5 @@ int cmd_attach(int argc, char **argv)
 	if (code >= 0)
 		return code;
 	serve_client(&options);
-	if (options.session.stream && !cli_is_one_process(&choice))
-		return cli_usage("attach", "--stream is the log of one process: choose one");
-	return cli_is_one_process(&choice)
-		       ? cli_attach_one(choice.pids[0], &options, argc, argv, NULL, NULL)
-		       : cli_attach_service(&choice, &options, argc, argv);
+	return cli_attach_chosen("attach", &choice, &options, argc, argv);
 }

@@ -20,6 +20,7 @@
 #include "cli/darc/live/darc_live.h"
 #include "cli/filter/filter_check.h"
 #include "cli/filter_options.h"
+#include "cli/record/start_command.h"
 #include "cli/trace_args.h"
 #include "common/error.h"
 #include "common/file.h"
@@ -275,7 +276,7 @@ static int show_command(struct command *c, struct cli_darc_resume *resume, char 
 {
 	int code;
 
-	c->pid = cli_darc_command_start(argv);
+	c->pid = cli_start_command(argv);
 	if (c->pid < 0)
 		return cli_fail();
 	/* not before: what is ignored stays so in a program that is executed */

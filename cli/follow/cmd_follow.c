@@ -5,7 +5,6 @@
  * all threads are recorded. The rest is an attach or a run, whose options it takes, too.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +16,7 @@
 #include "cli/cli.h"
 #include "cli/follow/moment.h"
 #include "cli/record/attach.h"
+#include "cli/record/start_command.h"
 #include "cli/record/via_daemon.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -39,8 +39,7 @@ static const char help[] =
 	"      --threads WORD    this (default): threads that call FUNC, while they do; all: all "
 	"threads from its first call on\n"
 	"      --after T         from then on: 500ms, 10s, 2m\n"
-	"      --on-signal SIG   when iprobe gets it: USR1, USR2, HUP, ALRM, CONT, URG, WINCH; the "
-	"next one ends the recording\n"
+	"      --on-signal SIG   when iprobe gets it: USR1, USR2, HUP, ALRM, CONT, URG, WINCH\n"
 	"      --on-key KEY      when the key is pressed on iprobe's terminal\n"
 	"      --at-cpu X%       when the process uses so much of a CPU, over a second\n"
 	"      --until FUNC|T    end when FUNC is called, or after that time (default: until "
@@ -223,17 +222,13 @@ static int check_now(pid_t pid, const struct cli_record_options *options)
 	return done;
 }
 
-/* Records from the moment on. Returns the exit code. */
-static int begin_later(struct follow *f, pid_t pid, struct cli_record_options *options)
+/* Records from the moment on. started: which process has the pid (ip_proc_started_at()). Returns
+ * the exit code. */
+static int begin_later(struct follow *f, pid_t pid, uint64_t started,
+		       struct cli_record_options *options)
 {
-	const uint64_t started = ip_proc_started_at(pid);
-	int came;
+	const int came = cli_moment_wait(&f->moment, pid, started, options->quiet);
 
-	if (!started) {
-		ip_error("pid %d: there is no such process", pid);
-		return cli_fail();
-	}
-	came = cli_moment_wait(&f->moment, pid, started, options->quiet);
 	if (!came)
 		ip_error("interrupted before the moment came: nothing was recorded");
 	if (came <= 0)
@@ -246,57 +241,27 @@ static int attach(struct follow *f)
 {
 	struct cli_record_options options;
 	struct ip_service_choice choice;
+	uint64_t started;
 	int next, code;
-	bool one;
+	pid_t pid;
 
 	code = read_words(f, &options, &next);
 	if (code < 0)
 		code = cli_process_choice(f->nwords, f->words, next, &choice);
 	if (code >= 0)
 		return code;
-	one = cli_is_one_process(&choice);
-	if (options.session.stream && !one)
-		return cli_usage("follow", "--stream is the log of one process: choose one");
-	if (f->moment.kind != CLI_MOMENT_NONE && !one)
+	if (f->moment.kind == CLI_MOMENT_NONE || (options.dry_run && cli_is_one_process(&choice)))
+		return cli_attach_chosen("follow", &choice, &options, f->nwords, f->words);
+	if (!cli_is_one_process(&choice))
 		return cli_usage("follow", "a moment is that of one process: name one");
-	if (f->moment.kind == CLI_MOMENT_NONE || options.dry_run)
-		return one ? cli_attach_one(choice.pids[0], &options, f->nwords, f->words, NULL,
-					    NULL)
-			   : cli_attach_service(&choice, &options, f->nwords, f->words);
-	if (cli_moment_check(&f->moment) < 0 || check_now(choice.pids[0], &options) < 0)
+	/* which process it is stands fast before anything is looked at */
+	pid = choice.pids[0];
+	started = ip_proc_started_at(pid);
+	if (!started)
+		ip_error("pid %d: there is no such process", pid);
+	if (!started || cli_moment_check(&f->moment) < 0 || check_now(pid, &options) < 0)
 		return cli_fail();
-	return begin_later(f, choice.pids[0], &options);
-}
-
-/* Executes the command in a new process, which nothing is done to. Returns its pid; -1 with an
- * error: it could not be executed. */
-static pid_t start(char **command)
-{
-	int ends[2], error = 0;
-	pid_t child;
-	ssize_t n;
-
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return ip_error_errno("cannot make a pipe");
-	signal(SIGCHLD, SIG_DFL); /* where it is ignored, nobody learns how the command has ended */
-	child = fork();
-	if (!child) {
-		execvp(*command, command);
-		error = errno;
-		n = write(ends[1], &error, sizeof(error));
-		_exit(127);
-	}
-	close(ends[1]);
-	do
-		n = child < 0 ? 0 : read(ends[0], &error, sizeof(error));
-	while (n < 0 && errno == EINTR);
-	close(ends[0]);
-	if (child < 0)
-		return ip_error_errno("cannot start %s", *command);
-	if (n != sizeof(error))
-		return child;
-	waitpid(child, NULL, 0);
-	return ip_error("cannot execute %s: %s", *command, strerror(error));
+	return begin_later(f, pid, started, &options);
 }
 
 /* Waits until the command has ended. Returns the exit code. */
@@ -342,11 +307,12 @@ static int follow_command(struct follow *f)
 		return cli_usage("follow", "--dry-run is for a process that is there");
 	if (cli_moment_check(&f->moment) < 0)
 		return cli_fail();
-	child = start(f->command);
+	child = cli_start_command(f->command);
 	if (child < 0)
 		return cli_fail();
 	snprintf(text, sizeof(text), "%d", child);
-	code = add(f, text) < 0 ? cli_fail() : begin_later(f, child, &options);
+	code = add(f, text) < 0 ? cli_fail()
+				: begin_later(f, child, ip_proc_started_at(child), &options);
 	return await_command(child, code);
 }
 

@@ -18,6 +18,11 @@ int cli_attach_one(pid_t pid, const struct cli_record_options *options, int argc
 int cli_attach_service(const struct ip_service_choice *choice,
 		       const struct cli_record_options *options, int argc, char **argv);
 
+/* Attaches to what a command line has chosen: to one process or to several. command: for a usage
+ * error. Returns the exit code. */
+int cli_attach_chosen(const char *command, const struct ip_service_choice *choice,
+		      const struct cli_record_options *options, int argc, char **argv);
+
 /* Puts back what is live in a process (iprobe detach), and tells only what fails. */
 void cli_detach_left(pid_t pid);
 
