@@ -155,17 +155,6 @@ static uint64_t follow(const struct ip_call_search *s, uint64_t slot)
 	return address;
 }
 
-static uint64_t live_plt_slot(const struct ip_call_search *s, uint64_t address)
-{
-	for (size_t i = 0; i < s->modules.n; i++) {
-		const struct ip_module *m = &s->modules.items[i];
-
-		if (address >= m->start && address < m->end)
-			return ip_plt_slot(m, address);
-	}
-	return 0;
-}
-
 static struct ip_call_place *callee_at(const struct ip_call_search *s, uint64_t address,
 				       const uint8_t *bytes)
 {
@@ -184,7 +173,7 @@ static struct ip_call_place *callee_at(const struct ip_call_search *s, uint64_t 
 	if (found || !is_code(s, to) || ip_target_read(s->target, to, plt, sizeof(plt)) < 0)
 		return found;
 	/* one that is live jumps elsewhere */
-	slot = live_plt_slot(s, to);
+	slot = ip_plt_slot_in(&s->modules, to);
 	slot = slot ? slot : ip_call_plt_slot(bits, to, plt);
 	return slot ? find(s, follow(s, slot)) : NULL;
 }

@@ -272,3 +272,14 @@ uint64_t ip_plt_slot(const struct ip_module *module, uint64_t address)
 	return module->load_bias + list->probes[low].offset + SITE_LENGTH +
 	       (uint64_t)(int64_t)list->probes[low].jump;
 }
+
+uint64_t ip_plt_slot_in(const struct ip_modules *modules, uint64_t address)
+{
+	for (size_t i = 0; i < modules->n; i++) {
+		const struct ip_module *m = &modules->items[i];
+
+		if (address >= m->start && address < m->end)
+			return ip_plt_slot(m, address);
+	}
+	return 0;
+}

@@ -56,5 +56,7 @@ bool ip_plt_is_changed(const struct ip_target *target, const struct ip_module *m
 /* The slot through which the PLT entry at this address of the target jumps, whether it is idle or
  * live; 0: the module's list has no such entry. */
 uint64_t ip_plt_slot(const struct ip_module *module, uint64_t address);
+/* The same in the list of whatever module has the address. */
+uint64_t ip_plt_slot_in(const struct ip_modules *modules, uint64_t address);
 
 #endif

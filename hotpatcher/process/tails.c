@@ -217,16 +217,11 @@ static unsigned nop_length(const uint8_t *b)
 /* The slot of the PLT entry at this address, which may be live; 0: there is none. */
 static uint64_t slot_of_plt(struct ip_tails *t, uint64_t address)
 {
+	const uint64_t slot = ip_plt_slot_in(t->modules, address);
 	uint8_t bytes[JUMP_MAX];
 
-	for (size_t i = 0; i < t->modules->n; i++) {
-		const struct ip_module *m = &t->modules->items[i];
-		uint64_t slot =
-			address >= m->start && address < m->end ? ip_plt_slot(m, address) : 0;
-
-		if (slot)
-			return slot;
-	}
+	if (slot)
+		return slot;
 	return read_code(t, address, bytes)
 		       ? ip_call_plt_slot(t->target->arch->bits, address, bytes)
 		       : 0;
