@@ -41,7 +41,10 @@ static int begin(struct rt_flow *flow, const struct rt_event *event,
 	if (event->kind != IP_PROBE_ENTRY || !(rule->flags & IP_RULE_WITHIN) ||
 	    rule->flags & IP_RULE_NO_EXIT)
 		return 0;
-	/* a handler that comes in between finds the call open, and ends nothing of it */
+	/* A handler that comes in between finds the call open, and ends nothing of it. One on
+	 * another stack may still be open. */
+	flow->sp = RT_FLOW_NO_SP;
+	cpu_store_order();
 	flow->base = place;
 	cpu_store_order();
 	flow->number = event->number;

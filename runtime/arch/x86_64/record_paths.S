@@ -172,6 +172,20 @@
 	movq $0, SLOT_GUARD(%rcx)
 	.endm
 
+	/* Puts frame and flags of the number's rule, as one word, into reg. Jumps to none if it has
+	 * no rule. The rules are shared memory: what they say is checked as in C. Uses rax. */
+	.macro rule_of_number reg, none
+	movq rt_filters(%rip), %rax
+	cmpl FILTERS_NRULES(%rax), %r11d
+	jae \none
+	cmpl rt_nrules(%rip), %r11d
+	jae \none
+	movl %r11d, %eax
+	shlq $RULE_SHIFT, %rax
+	addq rt_rules(%rip), %rax
+	movl RULE_FRAME(%rax), %\reg
+	.endm
+
 	/*
 	 * An entry of a session that is careful for call sites alone (filter.c, and rt_put() in
 	 * record.c): the words that C would write, in its order. C does what is rare, as a call
@@ -185,16 +199,8 @@
 	jz 7f
 	cmpl $SUBBUF_WORDS - SITE_WORDS, %eax
 	ja 7f
-	movq rt_filters(%rip), %rax
-	cmpl FILTERS_NRULES(%rax), %r11d
-	jae 7f
-	cmpl rt_nrules(%rip), %r11d
-	jae 7f
-	movl %r11d, %eax
-	shlq $RULE_SHIFT, %rax
-	addq rt_rules(%rip), %rax
 	/* read once; the flags are its upper half */
-	movl RULE_FRAME(%rax), %edx
+	rule_of_number edx, 7f
 	movzwl %dx, %eax
 	testl $RULE_SITE << 16, %edx
 	jz 3f
@@ -424,15 +430,7 @@
 	leaq \up(%rsp), %rdx
 	.if \kind == 1
 	/* where the function's return address lies, if the rule tells */
-	movq rt_filters(%rip), %rax
-	cmpl FILTERS_NRULES(%rax), %r11d
-	jae 8f
-	cmpl rt_nrules(%rip), %r11d
-	jae 8f
-	movl %r11d, %eax
-	shlq $RULE_SHIFT, %rax
-	addq rt_rules(%rip), %rax
-	movl RULE_FRAME(%rax), %eax
+	rule_of_number eax, 8f
 	cmpq $0, FLOW_BASE(%rdi)
 	jne 3f
 	testl $RULE_WITHIN << 16, %eax
