@@ -152,8 +152,8 @@ int main(void)
 
 
 def test_threads_that_vfork_in_the_stop(me):
-    """The child has its parent's area, which does not run before the child is done with it. One in
-    ten such stops meets the two.
+    """The child has its parent's area, which does not run before the child is done with it. Some of
+    these stops meet the two.
     """
     where = me.dir()
     (where / "vforking.c").write_text(VFORKING)

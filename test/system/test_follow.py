@@ -194,7 +194,7 @@ def test_a_command_is_not_started_in_vain(me, steady):
         assert done.returncode == code and len(done.stderr.splitlines()) == 1, (words, done)
     assert not list(where.iterdir())
     done = follow(me, "--after", "1s", "--", "/nonexistent/program")
-    assert done.returncode == 1 and "cannot execute" in one_line(done), repr(done)
+    assert done.returncode == 1 and "cannot start" in one_line(done), repr(done)
 
 
 def test_a_signal_is_for_the_command_then(me, programs):

@@ -140,28 +140,34 @@ int main(void)
 """
 
 
-@pytest.mark.parametrize("plt", [(), ("--plt",)])
-def test_a_tail_call_into_a_library(me, plt):
-    """The call goes on there, also where an entry of the PLT is on the way."""
+@pytest.fixture
+def with_library(me):
+    """The program, whose library has probes, too."""
     where = me.dir()
     (where / "library.c").write_text(LIBRARY)
     (where / "program.c").write_text(PROGRAM)
     compiler = me.builddir / "coldpatch" / "iprobe-cc"
     for words in (
         ("-shared", "-fPIC", "library.c", "-o", "liblibrary.so"),
-        ("program.c", "-L.", "-llibrary", "-Wl,-rpath," + str(where), "-o", "program"),
+        ("program.c", "-L.", "-llibrary", f"-Wl,-rpath,{where}", "-o", "program"),
     ):
-        done = me.run(
-            [compiler, "-O2", *words], cwd=where, env={"IPROBE_PLACEMENT": "fentry"}
-        )
+        done = me.run([compiler, "-O2", *words], cwd=where, env={"IPROBE_PLACEMENT": "fentry"})
         assert done.returncode == 0, repr(done)
+    return where / "program"
+
+
+def calls_of(me, program, *options):
     directory = me.dir() / "trace"
-    done = me.iprobe(
-        *("run", "-q", *plt, "--within", "jumps", "-o", directory, "--", where / "program")
-    )
+    done = me.iprobe("run", "-q", *options, "-o", directory, "--", program)
     assert done.returncode == 0, repr(done)
     found = json.loads(me.iprobe("report", "--json", directory).stdout)["functions"]
-    calls = {f["function"]: f["calls"] for f in found}
+    return {f["function"]: f["calls"] for f in found}
+
+
+@pytest.mark.parametrize("plt", [(), ("--plt",)])
+def test_a_tail_call_into_a_library(me, with_library, plt):
+    """The call goes on there, also where an entry of the PLT is on the way."""
+    calls = calls_of(me, with_library, *plt, "--within", "jumps")
     calls = {name: n for name, n in calls.items() if not name.endswith("@plt")}
     assert calls == {"jumps": 100, "of_library": 100, "inner": 200}, calls
 
@@ -174,22 +180,7 @@ def test_what_has_no_exit(me, programs):
     assert done.returncode == 1 and "its exits are not recorded" in done.stderr, repr(done)
 
 
-def test_a_call_by_the_plt_counts_once(me):
+def test_a_call_by_the_plt_counts_once(me, with_library):
     """Of a function that has probes, too."""
-    where = me.dir()
-    (where / "library.c").write_text(LIBRARY)
-    (where / "program.c").write_text(PROGRAM)
-    compiler = me.builddir / "coldpatch" / "iprobe-cc"
-    env = {"IPROBE_PLACEMENT": "fentry"}
-    me.run([compiler, "-O2", "-shared", "-fPIC", "library.c", "-o", "libl.so"], cwd=where, env=env)
-    me.run(
-        [compiler, "-O2", "program.c", "-L.", "-ll", f"-Wl,-rpath,{where}", "-o", "program"],
-        cwd=where,
-        env=env,
-    )
-    directory = me.dir() / "trace"
-    words = ("--plt", "--stop-on", "of_library:10", "-o", directory)
-    done = me.iprobe("run", "-q", *words, "--", where / "program")
-    assert done.returncode == 0, repr(done)
-    found = json.loads(me.iprobe("report", "--json", directory).stdout)["functions"]
-    assert {f["function"]: f["calls"] for f in found}["of_library"] == 10, found
+    calls = calls_of(me, with_library, "--plt", "--stop-on", "of_library:10")
+    assert calls["of_library"] == 10, calls
